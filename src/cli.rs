@@ -1,0 +1,108 @@
+//! The command line.
+//!
+//! Owns flags, their environment variables and defaults. Flags that the peer had keep their names. Must not act on them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::telemetry::LogFormat;
+
+/// An operator for EKS worker instance groups, with a gate on upgrades.
+#[derive(Debug, Parser)]
+#[command(name = "sluice", version, about)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the operator.
+    Run(RunArguments),
+    /// Print the custom resource definitions as YAML.
+    Crds(CrdsArguments),
+}
+
+/// Arguments of `crds`.
+#[derive(Debug, Args)]
+pub struct CrdsArguments {
+    /// Write one file for each definition into this folder instead of printing.
+    #[arg(long)]
+    pub directory: Option<PathBuf>,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// Controllers to run, as `*` or names; a name with `-` in front is left out.
+    #[arg(long, env = "SLUICE_CONTROLLERS", default_value = "*", value_delimiter = ',', allow_hyphen_values = true)]
+    pub controllers: Vec<String>,
+    /// Namespace of the settings ConfigMap `instance-manager`.
+    #[arg(long, env = "SLUICE_CONFIG_NAMESPACE", default_value = "instance-manager")]
+    pub config_namespace: String,
+    /// How many groups are worked on at the same time.
+    #[arg(long, env = "SLUICE_MAX_WORKERS", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_workers: u16,
+    /// Attempts for one AWS call within its deadline, the first included.
+    #[arg(long, env = "SLUICE_MAX_API_RETRIES", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_api_retries: u32,
+    /// Address for health and metrics.
+    #[arg(long, env = "SLUICE_METRICS_ADDR", default_value = "0.0.0.0:8080", value_parser = address)]
+    pub metrics_addr: SocketAddr,
+    /// How often Auto Scaling groups and launch templates are read.
+    #[arg(long, env = "SLUICE_AWS_POLL_INTERVAL", default_value = "60s", value_parser = interval)]
+    pub aws_poll_interval: Duration,
+    /// How often image parameters, images and clusters are read.
+    #[arg(long, env = "SLUICE_IMAGE_POLL_INTERVAL", default_value = "5m", value_parser = interval)]
+    pub image_poll_interval: Duration,
+    /// AWS region; absent = AWS's own rules (environment, profile, instance metadata).
+    #[arg(long, env = "AWS_REGION")]
+    pub aws_region: Option<String>,
+    /// Path of a kubeconfig; absent = the usual rules (in the cluster, KUBECONFIG, ~/.kube/config).
+    #[arg(long)]
+    pub kubeconfig: Option<PathBuf>,
+    /// How log lines look.
+    #[arg(long, env = "SLUICE_LOG_FORMAT", value_enum, default_value = "text")]
+    pub log_format: LogFormat,
+    /// What is logged, as `info` or `sluice=debug,info`.
+    #[arg(long, env = "SLUICE_LOG_LEVEL", default_value = "info")]
+    pub log_level: String,
+}
+
+/// An address; the peer's `:8080` means all interfaces.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    full.parse().map_err(|error| format!("{error}; write it as 127.0.0.1:8080 or :8080"))
+}
+
+/// A pause between polls, in the words of the settings: 30s, 5m, 1h30m.
+fn interval(text: &str) -> Result<Duration, String> {
+    crate::api::duration::parse_duration(text)
+        .filter(|duration| *duration >= Duration::from_secs(1))
+        .ok_or_else(|| "write it as 30s, 5m or 1h30m, at least 1s".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn words_of_the_peer_are_understood() {
+        assert_eq!(address(":8080").unwrap().to_string(), "0.0.0.0:8080");
+        assert_eq!(address("127.0.0.1:0").unwrap().to_string(), "127.0.0.1:0");
+        assert!(address("8080").is_err());
+        assert_eq!(interval("1m30s"), Ok(Duration::from_secs(90)));
+        assert!(interval("0s").is_err() && interval("10").is_err());
+    }
+}

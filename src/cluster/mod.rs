@@ -1,0 +1,12 @@
+//! The Kubernetes side of the outside world.
+//!
+//! Owns watches and their stores, narrow writes, Events, and the class of each failure. Must not decide anything. Every
+//! call has a deadline; every write is conditional on what was read.
+
+pub mod call;
+pub mod events;
+pub mod groups;
+pub mod nodes;
+pub mod own_writes;
+pub mod requests;
+pub mod stores;

@@ -1,0 +1,143 @@
+//! Nodes, as facts.
+//!
+//! Owns the step from a Node object to what decisions read, and what of a Node is kept in memory. Must not write nodes.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus};
+
+use crate::api::label;
+use crate::plan::facts;
+
+/// The EC2 instance behind a provider id `aws:///<zone>/<instance id>`.
+#[must_use]
+pub fn instance_id(provider_id: &str) -> Option<&str> {
+    let id = provider_id.strip_prefix("aws:///")?.rsplit('/').next()?;
+    id.starts_with("i-").then_some(id)
+}
+
+/// The facts of a Node; `None` for one that is no EC2 instance.
+#[must_use]
+pub fn fact(node: &Node) -> Option<facts::Node> {
+    let provider_id = node.spec.as_ref()?.provider_id.as_deref()?;
+    let ready = node
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten())
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    Some(facts::Node {
+        name: node.metadata.name.clone()?,
+        instance_id: instance_id(provider_id)?.to_owned(),
+        ready,
+        image_label: node.metadata.labels.as_ref().and_then(|labels| labels.get(label::IMAGE)).cloned(),
+    })
+}
+
+/// Cuts a Node down to what [`fact`] reads, before it is stored.
+pub fn trim(node: &mut Node) {
+    node.metadata.managed_fields = None;
+    node.metadata.annotations = None;
+    if let Some(labels) = &mut node.metadata.labels {
+        labels.retain(|key, _| key == label::IMAGE);
+    }
+    let provider_id = node.spec.take().and_then(|spec| spec.provider_id);
+    node.spec = Some(NodeSpec { provider_id, ..NodeSpec::default() });
+    let conditions = node.status.take().and_then(|status| status.conditions).map(|mut conditions| {
+        conditions.retain(|condition| condition.type_ == "Ready");
+        for condition in &mut conditions {
+            condition.message = None;
+            condition.reason = None;
+            condition.last_heartbeat_time = None;
+        }
+        conditions
+    });
+    node.status = Some(NodeStatus { conditions, ..NodeStatus::default() });
+}
+
+/// Nodes by the instance behind them.
+#[derive(Debug, Default)]
+pub struct NodeIndex {
+    by_instance: Mutex<HashMap<String, facts::Node>>,
+}
+
+impl NodeIndex {
+    /// Takes in a Node that came, changed or went. Returns its instance id if anything that decisions read is different.
+    pub fn touched(&self, node: &Node, gone: bool) -> Option<String> {
+        let fact = fact(node)?;
+        let mut index = self.lock();
+        let id = fact.instance_id.clone();
+        let before = if gone { index.remove(&id) } else { index.insert(id.clone(), fact.clone()) };
+        let after = (!gone).then_some(fact);
+        (before != after).then_some(id)
+    }
+
+    /// Starts over from a complete list.
+    pub fn replace<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) {
+        let fresh = nodes.into_iter().filter_map(fact).map(|fact| (fact.instance_id.clone(), fact)).collect();
+        *self.lock() = fresh;
+    }
+
+    /// The node on an instance.
+    #[must_use]
+    pub fn on(&self, instance_id: &str) -> Option<facts::Node> {
+        self.lock().get(instance_id).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, facts::Node>> {
+        self.by_instance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn node(ready: &str) -> Node {
+        serde_json::from_value(json!({
+            "metadata": { "name": "ip-10-0-0-1", "labels": { "instancemgr.keikoproj.io/image": "ami-1", "x": "y" },
+                          "annotations": { "a": "b" } },
+            "spec": { "providerID": "aws:///us-west-2a/i-0abc", "podCIDR": "10.0.0.0/24" },
+            "status": { "conditions": [ { "type": "MemoryPressure", "status": "True" }, { "type": "Ready", "status": ready, "message": "m" } ],
+                        "images": [] }
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn provider_ids() {
+        assert_eq!(instance_id("aws:///us-west-2a/i-0abc"), Some("i-0abc"));
+        for other in ["", "i-0abc", "aws:///us-west-2a/fargate-ip-1", "gce://p/z/i-1", "aws:///"] {
+            assert_eq!(instance_id(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn trimming_keeps_what_a_fact_needs() {
+        for (status, ready) in [("True", true), ("False", false), ("Unknown", false)] {
+            let mut trimmed = node(status);
+            trim(&mut trimmed);
+            assert_eq!(fact(&trimmed), fact(&node(status)));
+            let fact = fact(&trimmed).unwrap();
+            assert_eq!((fact.instance_id.as_str(), fact.ready, fact.image_label.as_deref()), ("i-0abc", ready, Some("ami-1")));
+            let text = serde_json::to_string(&trimmed).unwrap();
+            assert!(!text.contains("podCIDR") && !text.contains("MemoryPressure") && !text.contains("\"x\""), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_index_tells_what_changed() {
+        let index = NodeIndex::default();
+        assert_eq!(index.touched(&node("False"), false).as_deref(), Some("i-0abc"));
+        assert_eq!(index.touched(&node("False"), false), None);
+        assert_eq!(index.touched(&node("True"), false).as_deref(), Some("i-0abc"));
+        assert!(index.on("i-0abc").unwrap().ready);
+        assert_eq!(index.touched(&node("True"), true).as_deref(), Some("i-0abc"));
+        assert_eq!(index.on("i-0abc"), None);
+        index.replace([&node("True")]);
+        assert!(index.on("i-0abc").is_some());
+        index.replace([]);
+        assert_eq!(index.on("i-0abc"), None);
+    }
+}

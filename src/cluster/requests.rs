@@ -1,0 +1,105 @@
+//! Writes on upgrade requests.
+//!
+//! Owns create, status, release and removal. Requests are made by POST, never server-side-applied, and the decision block
+//! is never written here. Must not decide what to write.
+
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+
+use super::call::call;
+use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestStatus};
+use crate::api::{UPGRADE_REQUEST_FINALIZER, field_manager};
+use crate::plan::facts::{Failure, FailureClass};
+use crate::plan::step::RequestRef;
+
+/// Writes upgrade requests.
+#[derive(Clone)]
+pub struct RequestWriter {
+    client: Client,
+}
+
+impl RequestWriter {
+    /// A writer over this client.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    fn api(&self, namespace: &str) -> Api<InstanceGroupUpgradeRequest> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Creates a request.
+    ///
+    /// # Errors
+    /// The failure of the call; class `AlreadyExists` when the name is taken.
+    pub async fn create(&self, request: &InstanceGroupUpgradeRequest) -> Result<InstanceGroupUpgradeRequest, Failure> {
+        let parameters = PostParams { field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()), ..PostParams::default() };
+        let api = self.api(request.namespace().as_deref().unwrap_or_default());
+        call("kubernetes:create instancegroupupgraderequests", api.create(&parameters, request)).await
+    }
+
+    /// Puts a status on the resourceVersion that was read: a claim that somebody overtook fails.
+    ///
+    /// # Errors
+    /// The failure of the call; class Busy when somebody wrote in between.
+    pub async fn status(
+        &self,
+        request: &InstanceGroupUpgradeRequest,
+        status: &InstanceGroupUpgradeRequestStatus,
+    ) -> Result<InstanceGroupUpgradeRequest, Failure> {
+        let parameters = PostParams { field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()), ..PostParams::default() };
+        let mut next = request.clone();
+        next.status = Some(status.clone());
+        next.metadata.managed_fields = None;
+        let api = self.api(request.namespace().as_deref().unwrap_or_default());
+        let name = request.name_any();
+        call("kubernetes:update instancegroupupgraderequests/status", api.replace_status(&name, &parameters, &next)).await
+    }
+
+    /// Takes our finalizer off, on what was read. Returns the resourceVersion it has then; `None` if it is gone.
+    ///
+    /// # Errors
+    /// The failure of the call; class Busy when somebody wrote in between.
+    pub async fn release(&self, namespace: &str, request: &RequestRef) -> Result<Option<String>, Failure> {
+        let api = self.api(namespace);
+        let current = match call("kubernetes:get instancegroupupgraderequests", api.get(&request.name)).await {
+            Ok(current) => current,
+            Err(failure) if failure.class == FailureClass::NotFound => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
+        if current.uid().as_deref() != Some(request.uid.as_str()) {
+            return Ok(None);
+        }
+        let mut finalizers = current.metadata.finalizers.clone().unwrap_or_default();
+        finalizers.retain(|finalizer| finalizer != UPGRADE_REQUEST_FINALIZER);
+        let patch = json!({ "metadata": { "resourceVersion": request.resource_version, "finalizers": finalizers } });
+        let parameters = PatchParams { field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()), ..PatchParams::default() };
+        let action = "kubernetes:patch instancegroupupgraderequests (finalizer)";
+        match call(action, api.patch(&request.name, &parameters, &Patch::Merge(&patch))).await {
+            Ok(released) => Ok(released.resource_version()),
+            Err(failure) if failure.class == FailureClass::NotFound => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Deletes a request: the finalizer first, then the object with uid and resourceVersion as preconditions, so that a
+    /// deletion seen with the finalizer on is always a person's.
+    ///
+    /// # Errors
+    /// The failure of either call; class Busy when somebody wrote in between.
+    pub async fn remove(&self, namespace: &str, request: &RequestRef) -> Result<(), Failure> {
+        let Some(resource_version) = self.release(namespace, request).await? else { return Ok(()) };
+        let parameters = DeleteParams {
+            preconditions: Some(Preconditions { uid: Some(request.uid.clone()), resource_version: Some(resource_version) }),
+            ..DeleteParams::default()
+        };
+        let api = self.api(namespace);
+        match call("kubernetes:delete instancegroupupgraderequests", api.delete(&request.name, &parameters)).await {
+            Ok(_) => Ok(()),
+            Err(failure) if failure.class == FailureClass::NotFound => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+}

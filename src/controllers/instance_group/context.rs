@@ -1,0 +1,132 @@
+//! What the reconciles of instance groups share.
+//!
+//! Owns the stores, writers and clients, and who is woken by what. Must not hold state that a restart would miss: all of it
+//! is rebuilt from the API server and AWS.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::channel::mpsc::UnboundedSender;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::core::{DeserializeGuard, PartialObjectMeta};
+use kube::runtime::reflector::{ObjectRef, Store};
+
+use super::followers::{Followed, Followers, GroupName};
+use crate::api::{InstanceGroup, InstanceGroupUpgradeRequest};
+use crate::aws::Connection;
+use crate::aws::catalogue::{self, Catalogue};
+use crate::aws::clusters::Clusters;
+use crate::aws::inventory::Inventory;
+use crate::aws::lookups::Lookups;
+use crate::cluster::events::Publisher;
+use crate::cluster::groups::GroupWriter;
+use crate::cluster::nodes::NodeIndex;
+use crate::cluster::own_writes::OwnWrites;
+use crate::cluster::requests::RequestWriter;
+use crate::controllers::backoff::Backoff;
+use crate::metrics::ReconcileMetrics;
+
+/// An instance group as watched: one that cannot be read does not stop the others.
+pub type GuardedGroup = DeserializeGuard<InstanceGroup>;
+/// An upgrade request as watched.
+pub type GuardedRequest = DeserializeGuard<InstanceGroupUpgradeRequest>;
+
+/// What the reconciles share.
+pub struct Context {
+    /// Watched instance groups.
+    pub groups: Store<GuardedGroup>,
+    /// Watched upgrade requests.
+    pub requests: Store<GuardedRequest>,
+    /// Watched namespaces, metadata only.
+    pub namespaces: Store<PartialObjectMeta<Namespace>>,
+    /// The settings `ConfigMap`, if it exists.
+    pub settings: Store<ConfigMap>,
+    /// Nodes by instance.
+    pub nodes: Arc<NodeIndex>,
+    /// Our writes on groups that the watch may not show yet.
+    pub own_groups: OwnWrites<InstanceGroup>,
+    /// Our writes on requests that the watch may not show yet.
+    pub own_requests: OwnWrites<InstanceGroupUpgradeRequest>,
+    /// Writes groups.
+    pub group_writer: GroupWriter,
+    /// Writes requests.
+    pub request_writer: RequestWriter,
+    /// Publishes Events.
+    pub publisher: Publisher,
+    /// Writes at AWS.
+    pub connection: Connection,
+    /// Auto Scaling groups and launch templates.
+    pub inventory: Inventory,
+    /// Parameters and images.
+    pub catalogue: Catalogue,
+    /// EKS clusters.
+    pub clusters: Clusters,
+    /// Subnets, security groups, types, profiles.
+    pub lookups: Lookups,
+    /// Who follows what.
+    pub followers: Followers,
+    /// Wakes groups.
+    pub wakes: Wakes,
+    /// Pauses after failures.
+    pub backoff: Backoff,
+    /// Counts reconciles.
+    pub metrics: ReconcileMetrics,
+}
+
+impl Context {
+    /// Says what a group follows, and lets the pollers know. Nothing = the group is gone.
+    pub fn follow(&self, group: &GroupName, follows: BTreeSet<Followed>) {
+        let wanted = catalogue::Followed {
+            parameters: named(&follows, |followed| match followed {
+                Followed::Parameter(name) => Some(name),
+                _ => None,
+            }),
+            images: named(&follows, |followed| match followed {
+                Followed::Image(id) => Some(id),
+                _ => None,
+            }),
+        };
+        if !self.followers.set(group, follows) {
+            return;
+        }
+        self.catalogue.follow(&format!("{}/{}", group.0, group.1), wanted);
+        let clusters = named(&self.followers.all(), |followed| match followed {
+            Followed::Cluster(name) => Some(name),
+            _ => None,
+        });
+        self.clusters.follow(clusters.clone());
+        self.inventory.set_cluster_names(clusters);
+    }
+
+    /// Wakes all groups that follow something.
+    pub fn changed(&self, followed: &Followed) {
+        for (namespace, name) in self.followers.of(followed) {
+            self.wakes.wake(&namespace, &name);
+        }
+    }
+}
+
+/// The names that `select` picks.
+fn named(follows: &BTreeSet<Followed>, select: impl Fn(&Followed) -> Option<&String>) -> BTreeSet<String> {
+    follows.iter().filter_map(select).cloned().collect()
+}
+
+/// The way to make a group be looked at.
+#[derive(Clone)]
+pub struct Wakes {
+    sender: UnboundedSender<ObjectRef<GuardedGroup>>,
+}
+
+impl Wakes {
+    /// Wakes over this channel.
+    #[must_use]
+    pub fn new(sender: UnboundedSender<ObjectRef<GuardedGroup>>) -> Self {
+        Self { sender }
+    }
+
+    /// Has a group looked at soon.
+    pub fn wake(&self, namespace: &str, name: &str) {
+        // The receiver only goes away when the process ends.
+        let _ = self.sender.unbounded_send(ObjectRef::new(name).within(namespace));
+    }
+}

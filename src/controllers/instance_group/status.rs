@@ -1,0 +1,60 @@
+//! Report: one status write, then the Events.
+//!
+//! Owns how a failed effect shows in the status. Must not decide what the status says otherwise; the plan does.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::Resource;
+
+use super::apply::Applied;
+use super::context::Context;
+use crate::api::instance_group::{CurrentState, InstanceGroupStatus};
+use crate::api::{ConditionType, set_condition};
+use crate::clock;
+use crate::plan::Plan;
+use crate::plan::facts::{Failure, FailureClass};
+use crate::plan::problem::failure_condition;
+
+/// Writes the status if it differs, then publishes the plan's notices.
+///
+/// # Errors
+/// The failure of the write. Notices are not published then: an Event never precedes the state it tells of.
+pub async fn report(context: &Context, plan: &Plan, applied: &Applied) -> Result<(), Failure> {
+    let mut status = plan.status.clone();
+    if let Some(failure) = &applied.failure {
+        show(&mut status, failure, clock::now());
+    }
+    let Some(group) = &applied.group else { return Ok(()) };
+    if let Some(written) = context.group_writer.status(group, &status).await? {
+        context.own_groups.wrote(written);
+    }
+    if applied.failure.is_none() {
+        for notice in &plan.notices {
+            context.publisher.publish(&group.object_ref(&()), notice, clock::now()).await;
+        }
+    }
+    Ok(())
+}
+
+/// Shows a failed effect. A lost race is no news: the next look is a moment away.
+fn show(status: &mut InstanceGroupStatus, failure: &Failure, now: Timestamp) {
+    if failure.class == FailureClass::Busy && failure.action.starts_with("kubernetes:") {
+        return;
+    }
+    let message = failure.to_string();
+    let reason: &'static str = failure.class.into();
+    let condition = |kind: ConditionType, holds: &str| Condition {
+        type_: kind.to_string(),
+        status: holds.to_owned(),
+        reason: reason.to_owned(),
+        message: message.clone(),
+        observed_generation: status.observed_generation,
+        last_transition_time: Time(now),
+    };
+    let shown = [condition(failure_condition(failure.class), "True"), condition(ConditionType::Ready, "False")];
+    for condition in shown {
+        set_condition(&mut status.conditions, condition, now);
+    }
+    status.current_state = Some(CurrentState::Failed.to_string());
+    status.message = Some(message);
+}

@@ -1,0 +1,7 @@
+//! The controllers: each observes, plans, applies and reports.
+//!
+//! Owns the folder layout: every controller has the same four files. The controllers share nothing but the API objects.
+//! Must not hold decisions; they are in `plan`.
+
+pub mod backoff;
+pub mod instance_group;

@@ -1,0 +1,51 @@
+//! The `sluice` binary: parses the command line and dispatches. Must not hold anything else.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Parser;
+use sluice::cli::{Cli, Command};
+use sluice::{api, manager, telemetry};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "the last words of a command-line program")]
+            {
+                eprintln!("sluice: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Run(arguments) => {
+            telemetry::install(arguments.log_format, &arguments.log_level)?;
+            rustls::crypto::ring::default_provider().install_default().map_err(|_| anyhow::anyhow!("TLS is set up already"))?;
+            tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(manager::run(arguments))
+        }
+        Command::Crds(arguments) => crds(arguments.directory.as_deref()),
+    }
+}
+
+/// Prints the custom resource definitions, or writes one file each.
+fn crds(directory: Option<&std::path::Path>) -> anyhow::Result<()> {
+    for definition in api::crds::all() {
+        let text = api::crds::to_yaml(&definition)?;
+        match directory {
+            Some(directory) => {
+                let name = definition.metadata.name.clone().unwrap_or_default();
+                let path = directory.join(format!("{name}.yaml"));
+                std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            None => {
+                use std::io::Write as _;
+                write!(std::io::stdout(), "---\n{text}")?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,357 @@
+//! The composition root: clients, stores, pollers, controllers, admin server, supervision.
+//!
+//! Owns how the parts are put together and in which order they start and stop. A task that ends without being asked to
+//! ends the process with an error: a half-working operator is worse than a restarted one. Must not decide anything
+//! about groups.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use futures::StreamExt;
+use futures::channel::mpsc;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use tokio::net::TcpListener;
+use tokio::task::{Id, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::admin::{self, Readiness};
+use crate::aws::catalogue::{Catalogue, ChangedImage};
+use crate::aws::clusters::Clusters;
+use crate::aws::inventory::{ChangedName, Inventory};
+use crate::aws::lookups::Lookups;
+use crate::aws::{Connection, ConnectionSettings};
+use crate::cli::RunArguments;
+use crate::clock;
+use crate::cluster::events::Publisher;
+use crate::cluster::groups::GroupWriter;
+use crate::cluster::nodes::{self, NodeIndex};
+use crate::cluster::own_writes::OwnWrites;
+use crate::cluster::requests::RequestWriter;
+use crate::cluster::stores::{Watched, trim_metadata};
+use crate::controllers::backoff::Backoff;
+use crate::controllers::instance_group::context::{Context, GuardedGroup, GuardedRequest, Wakes};
+use crate::controllers::instance_group::followers::{Followed, Followers};
+use crate::controllers::instance_group::{self, NAME};
+use crate::metrics::Metrics;
+
+/// Name of the settings `ConfigMap`, as with the peer.
+const SETTINGS: &str = "instance-manager";
+
+/// Tasks by name; the first that ends by itself ends the process.
+#[derive(Default)]
+struct Tasks {
+    set: JoinSet<anyhow::Result<()>>,
+    names: HashMap<Id, &'static str>,
+}
+
+impl Tasks {
+    fn spawn(&mut self, name: &'static str, task: impl Future<Output = anyhow::Result<()>> + Send + 'static) {
+        let handle = self.set.spawn(task);
+        self.names.insert(handle.id(), name);
+    }
+
+    /// Waits for the first task to end, whichever way.
+    async fn first(&mut self) -> anyhow::Error {
+        match self.set.join_next_with_id().await {
+            Some(Ok((id, Ok(())))) => anyhow!("task {} ended by itself", self.name(id)),
+            Some(Ok((id, Err(error)))) => error.context(format!("task {} failed", self.name(id))),
+            Some(Err(error)) => anyhow!("task {} broke off: {error}", self.name(error.id())),
+            None => anyhow!("no task is left"),
+        }
+    }
+
+    fn name(&self, id: Id) -> &'static str {
+        self.names.get(&id).copied().unwrap_or("unknown")
+    }
+}
+
+/// Runs the operator until it is told to stop.
+///
+/// # Errors
+/// When it cannot start, or a task ends that should not.
+pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
+    info!(version = env!("CARGO_PKG_VERSION"), "sluice starts");
+    let listener = TcpListener::bind(arguments.metrics_addr).await.with_context(|| format!("cannot listen on {}", arguments.metrics_addr))?;
+    info!(address = %listener.local_addr()?, "health and metrics");
+    let client = client(&arguments).await?;
+    let mut metrics = Metrics::new();
+    let reconciles = metrics.reconciles(NAME);
+    let connection = Connection::connect(&ConnectionSettings {
+        region: arguments.aws_region.clone(),
+        max_attempts: arguments.max_api_retries,
+        observer: Some(metrics.aws_observer()),
+        ..ConnectionSettings::default()
+    })
+    .await?;
+
+    let stop = CancellationToken::new();
+    let mut tasks = Tasks::default();
+    let groups = Watched::<GuardedGroup>::new();
+    let requests = Watched::<GuardedRequest>::new();
+    let node_watch = Watched::<Node>::new();
+    let namespaces = Watched::<PartialObjectMeta<Namespace>>::new();
+    let settings = Watched::<ConfigMap>::new();
+    let readiness = Readiness {
+        watches: vec![
+            ("instancegroups.instancemgr.keikoproj.io", groups.state.clone()),
+            ("instancegroupupgraderequests.instancemgr.keikoproj.io", requests.state.clone()),
+            ("nodes", node_watch.state.clone()),
+            ("namespaces", namespaces.state.clone()),
+            ("ConfigMap instance-manager", settings.state.clone()),
+        ],
+    };
+    let (sender, wakes) = mpsc::unbounded();
+    let context = Arc::new(Context {
+        groups: groups.store.clone(),
+        requests: requests.store.clone(),
+        namespaces: namespaces.store.clone(),
+        settings: settings.store.clone(),
+        nodes: Arc::new(NodeIndex::default()),
+        own_groups: OwnWrites::default(),
+        own_requests: OwnWrites::default(),
+        group_writer: GroupWriter::new(client.clone()),
+        request_writer: RequestWriter::new(client.clone()),
+        publisher: Publisher::new(client.clone(), "sluice/instance-group", instance()),
+        inventory: Inventory::new(&connection),
+        catalogue: Catalogue::new(&connection, arguments.image_poll_interval, Arc::new(clock::now)),
+        clusters: Clusters::new(&connection, arguments.image_poll_interval),
+        lookups: Lookups::new(&connection),
+        connection,
+        followers: Followers::default(),
+        wakes: Wakes::new(sender),
+        backoff: Backoff::default(),
+        metrics: reconciles,
+    });
+    let watched_first = [groups.state.clone(), requests.state.clone(), node_watch.state.clone(), namespaces.state.clone(), settings.state.clone()];
+
+    tasks.spawn("admin", admin::serve(listener, readiness, Arc::new(metrics), stop.clone()));
+    spawn_watches(&mut tasks, &client, &context, &arguments.config_namespace, Watches { groups, requests, node_watch, namespaces, settings });
+    spawn_pollers(&mut tasks, &context, &arguments, &stop);
+    if enabled(&arguments.controllers, NAME) {
+        let stopped = stop.clone().cancelled_owned();
+        let context = Arc::clone(&context);
+        let workers = arguments.max_workers;
+        let asked = stop.clone();
+        tasks.spawn(NAME, async move {
+            // No decision before every input was seen once: an empty store is not an empty cluster.
+            for mut state in watched_first {
+                state.wait_for(|state| *state == crate::cluster::stores::WatchState::Following).await?;
+            }
+            instance_group::run(context, wakes, workers, stopped).await;
+            asked.cancelled().await;
+            Ok(())
+        });
+    }
+
+    tokio::select! {
+        ended = tasks.first() => Err(ended),
+        asked = asked_to_stop() => {
+            asked?;
+            info!("asked to stop: finishing what is under way");
+            stop.cancel();
+            // The controller ends when its reconciles are done; watches are simply dropped.
+            let grace = std::time::Duration::from_secs(20);
+            let controller = async { while let Some(ended) = tasks.set.join_next_with_id().await {
+                if ended.as_ref().is_ok_and(|(id, _)| tasks.names.get(id) == Some(&NAME)) { break; }
+            } };
+            if enabled(&arguments.controllers, NAME) && tokio::time::timeout(grace, controller).await.is_err() {
+                return Err(anyhow!("reconciles did not finish within {} s", grace.as_secs()));
+            }
+            info!("sluice stops");
+            Ok(())
+        }
+    }
+}
+
+/// All watches, before they run.
+struct Watches {
+    groups: Watched<GuardedGroup>,
+    requests: Watched<GuardedRequest>,
+    node_watch: Watched<Node>,
+    namespaces: Watched<PartialObjectMeta<Namespace>>,
+    settings: Watched<ConfigMap>,
+}
+
+/// Starts the watches; each says which groups a change concerns.
+fn spawn_watches(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, config_namespace: &str, watches: Watches) {
+    let Watches { groups, requests, node_watch, namespaces, settings } = watches;
+    let shared = Arc::clone(context);
+    let touched = move |group: &GuardedGroup, gone: bool| {
+        let name = (group.namespace().unwrap_or_default(), group.name_any());
+        if gone {
+            shared.own_groups.forget(&name.0, &name.1);
+            shared.lookups.forget(&group.uid().unwrap_or_default());
+            shared.backoff.rested(&format!("{}/{}", name.0, name.1));
+            shared.follow(&name, std::collections::BTreeSet::new());
+        } else {
+            shared.wakes.wake(&name.0, &name.1);
+        }
+    };
+    let api = Api::all(client.clone());
+    tasks.spawn("watch of instance groups", endless(groups.follow(api, watcher::Config::default(), trim_metadata, touched, || {})));
+
+    let shared = Arc::clone(context);
+    let touched = move |request: &GuardedRequest, gone: bool| {
+        let namespace = request.namespace().unwrap_or_default();
+        if gone {
+            shared.own_requests.forget(&namespace, &request.name_any());
+        }
+        if let Ok(request) = &request.0 {
+            shared.wakes.wake(&namespace, &request.spec.instance_group_ref.name);
+        }
+    };
+    let api = Api::all(client.clone());
+    tasks.spawn("watch of upgrade requests", endless(requests.follow(api, watcher::Config::default(), trim_metadata, touched, || {})));
+
+    let shared = Arc::clone(context);
+    let touched = move |node: &Node, gone: bool| {
+        let Some(instance) = shared.nodes.touched(node, gone) else { return };
+        match shared.inventory.group_of_instance(&instance) {
+            Some(group) => shared.changed(&Followed::ScalingGroup(group)),
+            // Too new for the snapshot: one of the groups that wait for nodes.
+            None => shared.changed(&Followed::Motion),
+        }
+    };
+    let (shared, store) = (Arc::clone(context), node_watch.store.clone());
+    let relisted = move || {
+        let all = store.state();
+        shared.nodes.replace(all.iter().map(AsRef::as_ref));
+        shared.changed(&Followed::Motion);
+    };
+    let api = Api::all(client.clone());
+    tasks.spawn("watch of nodes", endless(node_watch.follow(api, watcher::Config::default(), nodes::trim, touched, relisted)));
+
+    let shared = Arc::clone(context);
+    let touched = move |namespace: &PartialObjectMeta<Namespace>, _| shared.changed(&Followed::Namespace(namespace.name_any()));
+    let api = Api::all(client.clone());
+    tasks.spawn("watch of namespaces", endless(namespaces.follow(api, watcher::Config::default(), trim_metadata, touched, || {})));
+
+    let shared = Arc::clone(context);
+    let touched = move |_: &ConfigMap, _| {
+        for group in shared.groups.state() {
+            shared.wakes.wake(&group.namespace().unwrap_or_default(), &group.name_any());
+        }
+    };
+    let only = watcher::Config::default().fields(&format!("metadata.name={SETTINGS}"));
+    let api = Api::namespaced(client.clone(), config_namespace);
+    tasks.spawn("watch of settings", endless(settings.follow(api, only, trim_metadata, touched, || {})));
+}
+
+/// Starts the pollers of AWS, and what hands their changes on.
+fn spawn_pollers(tasks: &mut Tasks, context: &Arc<Context>, arguments: &RunArguments, stop: &CancellationToken) {
+    let interval = arguments.aws_poll_interval;
+    let (shared, stopped) = (Arc::clone(context), stop.clone());
+    tasks.spawn("poller of groups", async move {
+        shared.inventory.run_groups(interval, stopped.clone()).await;
+        until(&stopped).await
+    });
+    let (shared, stopped) = (Arc::clone(context), stop.clone());
+    tasks.spawn("poller of templates", async move {
+        shared.inventory.run_templates(interval, stopped.clone()).await;
+        until(&stopped).await
+    });
+    let (shared, stopped) = (Arc::clone(context), stop.clone());
+    tasks.spawn("poller of images", async move {
+        shared.catalogue.run(stopped.clone()).await;
+        until(&stopped).await
+    });
+    let (shared, stopped) = (Arc::clone(context), stop.clone());
+    tasks.spawn("poller of clusters", async move {
+        shared.clusters.run(stopped.clone()).await;
+        until(&stopped).await
+    });
+    let shared = Arc::clone(context);
+    let mut changes = context.inventory.watch_changes();
+    tasks.spawn("changes of groups", endless(async move {
+        while let Some(change) = changes.next().await {
+            shared.changed(&match change {
+                ChangedName::Group(name) => Followed::ScalingGroup(name),
+                ChangedName::Template(name) => Followed::Template(name),
+            });
+        }
+    }));
+    let shared = Arc::clone(context);
+    let mut changes = context.catalogue.watch_changes();
+    tasks.spawn("changes of images", endless(async move {
+        while let Some(change) = changes.next().await {
+            shared.changed(&match change {
+                ChangedImage::Parameter(name) => Followed::Parameter(name),
+                ChangedImage::Image(id) => Followed::Image(id),
+            });
+        }
+    }));
+    let shared = Arc::clone(context);
+    let mut changes = context.clusters.watch_changes();
+    tasks.spawn("changes of clusters", endless(async move {
+        while let Some(name) = changes.next().await {
+            shared.changed(&Followed::Cluster(name));
+        }
+    }));
+}
+
+/// A task that has no end of its own.
+async fn endless(task: impl Future<Output = ()>) -> anyhow::Result<()> {
+    task.await;
+    Ok(())
+}
+
+/// Ends well only once it was asked to.
+async fn until(stop: &CancellationToken) -> anyhow::Result<()> {
+    if stop.is_cancelled() { std::future::pending().await } else { Ok(()) }
+}
+
+/// Whether the flag's list runs a controller: the last entry that speaks of it holds.
+fn enabled(list: &[String], name: &str) -> bool {
+    list.iter().fold(false, |on, entry| match entry.as_str() {
+        "*" => true,
+        entry if entry == name => true,
+        entry if entry.strip_prefix('-') == Some(name) => false,
+        _ => on,
+    })
+}
+
+/// Tells replicas apart in Events.
+fn instance() -> String {
+    std::env::var("HOSTNAME").unwrap_or_else(|_| "sluice".to_owned())
+}
+
+/// The client for the API server, by the usual rules.
+async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
+    let config = match &arguments.kubeconfig {
+        Some(path) => {
+            let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
+            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
+        }
+        None => kube::Config::infer().await.context("no way to the API server: not in a cluster and no kubeconfig")?,
+    };
+    Ok(Client::try_from(config)?)
+}
+
+/// Waits for SIGTERM or SIGINT.
+async fn asked_to_stop() -> anyhow::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_are_switched_by_name() {
+        let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        for (text, on) in [("*", true), ("*,-instance-group", false), ("-instance-group,*", true), ("aws-auth", false), ("instance-group", true)] {
+            assert_eq!(enabled(&list(text), NAME), on, "{text}");
+        }
+    }
+}

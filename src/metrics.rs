@@ -1,0 +1,147 @@
+//! Metrics of the operator.
+//!
+//! Owns the registry, the names and the labels. Labels come from enums and constants only, never from object names. Must
+//! not be imported by `plan`; `aws` reports its calls through its own observer.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::aws::{CallObserver, CallRecord};
+use crate::plan::facts::FailureClass;
+
+/// Labels of a reconcile.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReconcileLabels {
+    controller: &'static str,
+    result: &'static str,
+}
+
+/// Labels of an AWS call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    service: &'static str,
+    action: &'static str,
+    result: &'static str,
+}
+
+/// Label of an AWS call's duration.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ServiceLabel {
+    service: &'static str,
+}
+
+/// Counts and times reconciles of one controller.
+#[derive(Clone)]
+pub struct ReconcileMetrics {
+    controller: &'static str,
+    total: Family<ReconcileLabels, Counter>,
+    seconds: Histogram,
+}
+
+impl ReconcileMetrics {
+    /// Starts timing a reconcile.
+    #[must_use]
+    pub fn start(&self) -> ReconcileTimer<'_> {
+        ReconcileTimer { metrics: self, started: Instant::now() }
+    }
+}
+
+/// A reconcile under way.
+pub struct ReconcileTimer<'a> {
+    metrics: &'a ReconcileMetrics,
+    started: Instant,
+}
+
+impl ReconcileTimer<'_> {
+    /// Records the end; `failure` is the class of what ended it early.
+    pub fn done(self, failure: Option<FailureClass>) {
+        let result = failure.map_or("Success", Into::into);
+        self.metrics.seconds.observe(self.started.elapsed().as_secs_f64());
+        self.metrics.total.get_or_create(&ReconcileLabels { controller: self.metrics.controller, result }).inc();
+    }
+}
+
+/// Counts AWS calls.
+#[derive(Clone)]
+struct AwsMetrics {
+    total: Family<CallLabels, Counter>,
+    seconds: Family<ServiceLabel, Histogram, fn() -> Histogram>,
+}
+
+impl AwsMetrics {
+    fn new() -> Self {
+        Self { total: Family::default(), seconds: Family::new_with_constructor(seconds) }
+    }
+}
+
+impl CallObserver for AwsMetrics {
+    fn called(&self, call: &CallRecord) {
+        let result = call.failure.map_or("Success", Into::into);
+        let service = call.service.prefix();
+        self.total.get_or_create(&CallLabels { service, action: call.action, result }).inc();
+        self.seconds.get_or_create(&ServiceLabel { service }).observe(call.took.as_secs_f64());
+    }
+}
+
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(Duration::from_millis(4).as_secs_f64(), 2.0, 14))
+}
+
+/// All metrics.
+pub struct Metrics {
+    registry: Registry,
+    aws: Arc<AwsMetrics>,
+    total: Family<ReconcileLabels, Counter>,
+}
+
+impl Metrics {
+    /// Registers everything.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("sluice");
+        let aws = Arc::new(AwsMetrics::new());
+        let total = Family::default();
+        // The library appends `_total` to counters.
+        registry.register("reconciles", "Reconciles by controller and result", Family::clone(&total));
+        registry.register("aws_calls", "AWS calls by service, action and result", aws.total.clone());
+        registry.register("aws_call_seconds", "Time of AWS calls by service", aws.seconds.clone());
+        Self { registry, aws, total }
+    }
+
+    /// What the AWS layer reports its calls to.
+    #[must_use]
+    pub fn aws_observer(&self) -> Arc<dyn CallObserver> {
+        Arc::clone(&self.aws) as Arc<dyn CallObserver>
+    }
+
+    /// The metrics of one controller.
+    pub fn reconciles(&mut self, controller: &'static str) -> ReconcileMetrics {
+        let histogram = seconds();
+        let registry = self.registry.sub_registry_with_label(("controller".into(), controller.into()));
+        registry.register("reconcile_seconds", "Time of a reconcile", histogram.clone());
+        ReconcileMetrics { controller, total: self.total.clone(), seconds: histogram }
+    }
+
+    /// The text that a scrape gets.
+    ///
+    /// # Errors
+    /// Only if formatting fails.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}

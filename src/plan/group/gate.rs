@@ -1,0 +1,315 @@
+//! The gate: what has to be allowed before a group's nodes may change.
+//!
+//! Owns the rules L1 to L11 of the life cycle: when a request opens, is claimed, is superseded, blocks its target, goes
+//! away. Must not replace nodes; the rollout does.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::api::instance_group::{BlockReason, CurrentState, RolloutRecord};
+use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase, UpgradeReason};
+use crate::api::{ConditionType, annotation};
+use crate::plan::facts::Fact;
+use crate::plan::launch::render;
+use crate::plan::problem::Problem;
+use crate::plan::step::{Action, RequestRef};
+use crate::plan::target::Target;
+
+use super::draft::Draft;
+use super::requests::{self, phase};
+use super::{Standing, opening, records, rollout};
+
+/// How long a finished request is kept (gate rule L10, default of `history.ttl`).
+const FINISHED_KEPT: SignedDuration = SignedDuration::from_hours(1);
+/// How long a failed one is kept.
+const FAILED_KEPT: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// Decides on the group's requests and on its next rollout.
+pub fn plan(draft: &mut Draft<'_>, standing: &Standing<'_>) {
+    if deleted_by_a_person(draft) || rollout::retreat(draft, standing) {
+        return;
+    }
+    if let Some(rollout) = rollout::running(draft, standing) {
+        draft.status.upgrade_request = rollout.request.as_ref().map(|request| requests::name(request).to_owned());
+        return rollout::advance(draft, standing, &rollout);
+    }
+    draft.status.upgrade_request = None;
+    if retried(draft) {
+        return;
+    }
+    remove_finished(draft, standing);
+    if let Some(request) = open_request(draft) {
+        draft.status.upgrade_request = Some(requests::name(request).to_owned());
+        return decide(draft, standing, request);
+    }
+    match &standing.target {
+        Ok(target) if target.is(&standing.approved) => records::rest(draft, standing),
+        Ok(target) => drifted(draft, standing, target),
+        Err(problem) => {
+            records::rest(draft, standing);
+            draft.obstacle(problem);
+        }
+    }
+}
+
+/// The one request that is neither running nor finished. Should there be several, the oldest is dealt with first.
+fn open_request<'a>(draft: &Draft<'a>) -> Option<&'a InstanceGroupUpgradeRequest> {
+    draft.observed.requests.iter().find(|request| {
+        matches!(phase(request), Phase::Pending | Phase::Approved) && request.metadata.deletion_timestamp.is_none()
+    })
+}
+
+/// Lets go of requests that a person deleted. Deleting a denied, failed or cancelled one lifts its block (L9); the lift
+/// is recorded a pass before the object goes.
+fn deleted_by_a_person(draft: &mut Draft<'_>) -> bool {
+    let mut handled = false;
+    for request in &draft.observed.requests {
+        let Some(deleted_at) = &request.metadata.deletion_timestamp else { continue };
+        let is = phase(request);
+        if is == Phase::InProgress {
+            continue;
+        }
+        let finished_at = request.status.as_ref().and_then(|status| status.finished_at.as_ref());
+        // Deleted while it still ran: that was a cancel, and its block stays (L11).
+        let lifts = matches!(is, Phase::Denied | Phase::Failed | Phase::Cancelled)
+            && finished_at.is_none_or(|finished_at| deleted_at.0 > finished_at.0);
+        handled = true;
+        draft.again();
+        if lifts && requests::unblock(draft, &request.spec.target.fingerprint) {
+            draft.notice(false, "UpgradeUnblocked", format!("{} was deleted: its target may be asked for again", requests::name(request)));
+            continue;
+        }
+        if matches!(is, Phase::Pending | Phase::Approved) {
+            let message = format!(
+                "{} was deleted while it waited; it opens again as long as the group differs. To turn it down for good, set spec.denied",
+                requests::name(request)
+            );
+            draft.notice(true, "UpgradeRequestDeleted", message);
+        }
+        draft.act(Action::ReleaseRequest(RequestRef::of(request)));
+    }
+    handled
+}
+
+/// Acts on the retry annotation: it lifts a block once.
+fn retried(draft: &mut Draft<'_>) -> bool {
+    let Some(fingerprint) = draft.observed.group.annotation(annotation::RETRY_UPGRADE).map(str::to_owned) else {
+        return false;
+    };
+    draft.again();
+    if requests::unblock(draft, &fingerprint) {
+        draft.notice(false, "UpgradeUnblocked", format!("target {fingerprint} may be asked for again"));
+        return true;
+    }
+    // The object of the blocked target would keep its name from being used again.
+    for request in &draft.observed.requests {
+        let ended = matches!(phase(request), Phase::Denied | Phase::Failed | Phase::Cancelled);
+        if ended && request.spec.target.fingerprint == fingerprint && request.metadata.deletion_timestamp.is_none() {
+            draft.act(Action::RemoveRequest(RequestRef::of(request)));
+        }
+    }
+    draft.act(Action::RemoveAnnotation { key: annotation::RETRY_UPGRADE, value: fingerprint });
+    true
+}
+
+/// Removes finished requests whose time is over (L10), and the denied ones of an unlocked group or of another target (L8).
+fn remove_finished(draft: &mut Draft<'_>, standing: &Standing<'_>) {
+    for request in &draft.observed.requests {
+        let is = phase(request);
+        if !is.is_terminal() || request.metadata.deletion_timestamp.is_some() {
+            continue;
+        }
+        let finished_at = request.status.as_ref().and_then(|status| status.finished_at.as_ref()).map_or(draft.now(), |time| time.0);
+        let until = |kept: SignedDuration| finished_at.saturating_add(kept).unwrap_or(Timestamp::MAX);
+        let gone = match is {
+            Phase::Denied => {
+                let other_target = standing.target.as_ref().is_ok_and(|target| target.mark.fingerprint != request.spec.target.fingerprint);
+                !standing.lock.locked() || other_target
+            }
+            Phase::Failed => ends(draft, until(FAILED_KEPT)),
+            _ => ends(draft, until(FINISHED_KEPT)),
+        };
+        if gone {
+            draft.act(Action::RemoveRequest(RequestRef::of(request)));
+            draft.again();
+        }
+    }
+}
+
+/// Whether a time has come; if not, the group is looked at again then.
+fn ends(draft: &mut Draft<'_>, at: Timestamp) -> bool {
+    if at > draft.now() {
+        draft.look_at(at);
+        return false;
+    }
+    true
+}
+
+/// Decides on a request that waits.
+fn decide(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUpgradeRequest) {
+    let approved = &standing.approved;
+    if request.spec.denied {
+        if requests::block(draft, approved, request, BlockReason::Denied, &request.spec.decision_reason) {
+            requests::deny(draft, request);
+        }
+        return draft.again();
+    }
+    if request.spec.cancelled {
+        if requests::block(draft, approved, request, BlockReason::Cancelled, &request.spec.decision_reason) {
+            requests::cancel(draft, request, "cancelled before the rollout started");
+        }
+        return draft.again();
+    }
+    let again = |draft: &mut Draft<'_>, message: &str, by: Option<String>| {
+        requests::supersede(draft, request, message, by);
+        draft.again();
+    };
+    match &standing.target {
+        Ok(target) if target.is(approved) => return again(draft, "TargetReverted: the group should run what it runs", None),
+        Ok(target) => {
+            let name = standing.wanted.identity.request_name(&target.mark.fingerprint, &target.removed_subnets);
+            if name != requests::name(request) {
+                return again(draft, &format!("the target moved on; see {name}"), Some(name));
+            }
+            if !standing.lock.locked() && !opening::is_minor_step(standing, target) {
+                let message = format!("{} is not needed any more: the group is unlocked", requests::name(request));
+                draft.notice(false, "UpgradeRequestRemoved", message);
+                draft.act(Action::RemoveRequest(RequestRef::of(request)));
+                return draft.again();
+            }
+        }
+        // Nothing could be learned: no verdict, and an approved request still runs on its own image.
+        Err(problem) if problem.is_unknown() => {
+            draft.condition(problem.condition(), true, problem.reason(), &problem.to_string());
+            draft.look_in(30);
+        }
+        Err(problem) if request.spec.approved => return unusable(draft, standing, request, problem),
+        Err(problem) => {
+            requests::supersede(draft, request, &problem.to_string(), None);
+            draft.obstacle(problem);
+            return draft.again();
+        }
+    }
+    if request.spec.approved { claim(draft, standing, request) } else { ask(draft, standing, request) }
+}
+
+/// Shows that a decision is waited for.
+fn ask(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUpgradeRequest) {
+    let command = requests::approve_command(request);
+    requests::hold(draft, request, "Approval", &format!("waits for a decision; to approve: {command}"));
+    let from = request.spec.from.as_ref().and_then(|from| from.image_id.as_deref()).unwrap_or("-");
+    let to = request.spec.target.image_id.as_deref().unwrap_or("-");
+    let message = format!("upgrade {} ({}, {from} to {to}) waits for approval: {command}", requests::name(request), request.spec.reason);
+    draft.condition(ConditionType::UpgradePending, true, "Approval", &message);
+    draft.wait("Approval", &message);
+    if records::all_ready(draft, standing.scaling_group) {
+        draft.headline(CurrentState::Locked, "Approval", &message);
+    } else {
+        records::missing_nodes(draft, standing.scaling_group);
+    }
+}
+
+/// Claims an approved request if the current manifest with the request's own image is exactly what was approved (L4).
+fn claim(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUpgradeRequest) {
+    let target = &request.spec.target;
+    let image_id = target.image_id.as_deref().unwrap_or_default();
+    let wait = |draft: &mut Draft<'_>, problem: &Problem| {
+        requests::hold(draft, request, problem.reason(), &format!("approved; waits: {problem}"));
+        draft.obstacle(problem);
+    };
+    let ground = match &standing.ground {
+        Ok(ground) => ground,
+        Err(problem) => return wait(draft, problem),
+    };
+    let version = target.render_version.as_deref().unwrap_or_default();
+    let matches = render(standing.wanted, ground, image_id, version).is_ok_and(|inputs| inputs.fingerprint() == target.fingerprint);
+    if !matches {
+        requests::supersede(draft, request, "the group no longer renders what was approved", None);
+        return draft.again();
+    }
+    match draft.observed.image(image_id) {
+        Fact::Unknown(failure) => wait(draft, &Problem::Unknown(failure)),
+        Fact::Found(image) if image.state == "available" => {
+            requests::claim(draft, request);
+            draft.headline(CurrentState::InitUpgrade, "Starting", &format!("upgrade {} starts", requests::name(request)));
+            draft.again();
+        }
+        Fact::Found(_) | Fact::NotFound => image_gone(draft, standing, request, image_id),
+    }
+}
+
+/// An approved target turned out unusable before the claim (cases D19, D20).
+fn unusable(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUpgradeRequest, problem: &Problem) {
+    let image_id = request.spec.target.image_id.as_deref().unwrap_or_default();
+    match draft.observed.image(image_id) {
+        Fact::NotFound => image_gone(draft, standing, request, image_id),
+        Fact::Found(image) if image.state != "available" => image_gone(draft, standing, request, image_id),
+        Fact::Found(_) | Fact::Unknown(_) => {
+            requests::hold(draft, request, problem.reason(), &format!("approved; waits: {problem}"));
+            draft.obstacle(problem);
+        }
+    }
+}
+
+/// The approved image is gone: the request fails, and no node is touched (case D20).
+fn image_gone(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUpgradeRequest, image_id: &str) {
+    let message = format!("image {image_id} was approved and cannot be launched any more; no node was touched");
+    if requests::block(draft, &standing.approved, request, BlockReason::Failed, &message) {
+        requests::fail(draft, request, "ImageUnavailable", &message);
+    }
+    draft.again();
+}
+
+/// The group should run something else than it is approved for, and no request is open.
+fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
+    let fingerprint = &target.mark.fingerprint;
+    if requests::is_blocked(draft, fingerprint) {
+        return blocked(draft, standing, target);
+    }
+    let reason = opening::reason(draft.observed, standing, target);
+    if standing.lock.locked() || opening::is_minor_step(standing, target) {
+        return open(draft, standing, target, reason);
+    }
+    let time = draft.time();
+    draft.status.rollout = Some(RolloutRecord {
+        fingerprint: fingerprint.clone(),
+        launch_template_version: None,
+        image_id: Some(target.image.id.clone()),
+        started_at: Some(time),
+    });
+    draft.headline(CurrentState::InitUpgrade, "Starting", &format!("not locked: rolls out image {}", target.image.id));
+    draft.notice(false, "UpgradeStarted", format!("not locked: the rollout of image {} starts ({reason})", target.image.id));
+    draft.again();
+}
+
+/// Opens the request for a target. A finished one of the same name goes first: decisions do not carry over.
+fn open(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target, reason: UpgradeReason) {
+    let request = opening::request(draft.observed, standing, target, reason);
+    let taken = draft.observed.requests.iter().find(|other| other.metadata.name == request.metadata.name);
+    records::rest(draft, standing);
+    match taken {
+        Some(finished) => draft.act(Action::RemoveRequest(RequestRef::of(finished))),
+        None => draft.act(Action::OpenRequest(Box::new(request))),
+    }
+    draft.again();
+}
+
+/// The target is blocked: says so, and what lifts it.
+fn blocked(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
+    let fingerprint = &target.mark.fingerprint;
+    let entry = draft.status.blocked_targets.iter().find(|blocked| blocked.fingerprint == *fingerprint).cloned();
+    let Some(entry) = entry else { return };
+    let request = standing.wanted.identity.request_name(fingerprint, &target.removed_subnets);
+    let message = format!(
+        "image {} waits: its upgrade was {} by {}; to ask again, delete upgraderequest {request} (needs approve), or annotate the group {}={fingerprint}",
+        target.image.id,
+        entry.reason.to_string().to_lowercase(),
+        entry.by.as_deref().unwrap_or("unknown"),
+        annotation::RETRY_UPGRADE,
+    );
+    records::rest(draft, standing);
+    draft.condition(ConditionType::UpgradeBlocked, true, entry.reason.as_ref(), &message);
+    draft.wait("UpgradeBlocked", &message);
+    if records::all_ready(draft, standing.scaling_group) {
+        draft.status.message = Some(message);
+    }
+}

@@ -1,0 +1,214 @@
+//! Upgrade requests: what is read from them and how their status moves.
+//!
+//! Owns each transition of a request (gate rules L7 to L11) as one conditional status write with one Event. Must not decide
+//! when a transition is due; gate and rollout do. The decision block is a person's and is never written here.
+
+use crate::api::instance_group::{BlockReason, BlockedTarget, HistoryEntry, HistoryResult};
+use crate::api::upgrade_request::{
+    Decision, DecisionAction, InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestStatus, NodeCounts, Phase,
+    UpgradeFailure, WaitsFor,
+};
+use crate::plan::step::{Action, Notice, RequestMove, RequestRef};
+use crate::plan::target::Approved;
+
+use super::draft::Draft;
+
+/// The phase; a request without one was just opened.
+pub fn phase(request: &InstanceGroupUpgradeRequest) -> Phase {
+    request.status.as_ref().and_then(|status| status.phase).unwrap_or(Phase::Pending)
+}
+
+/// Whether a running request is to stop: cancelled, or deleted by a person, which is a cancel (gate rule L11).
+pub fn is_cancelled(request: &InstanceGroupUpgradeRequest) -> bool {
+    request.spec.cancelled || request.metadata.deletion_timestamp.is_some()
+}
+
+/// Who decided, as far as it is known.
+pub fn by(request: &InstanceGroupUpgradeRequest) -> String {
+    if request.spec.approved_by.is_empty() { "unknown".to_owned() } else { request.spec.approved_by.clone() }
+}
+
+/// The object's name.
+pub fn name(request: &InstanceGroupUpgradeRequest) -> &str {
+    request.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The command that approves a request.
+pub fn approve_command(request: &InstanceGroupUpgradeRequest) -> String {
+    let namespace = request.metadata.namespace.as_deref().unwrap_or_default();
+    format!(
+        "kubectl -n {namespace} patch upgraderequest {} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'",
+        name(request)
+    )
+}
+
+fn stamp(draft: &Draft<'_>, request: &InstanceGroupUpgradeRequest, action: DecisionAction) -> Decision {
+    let optional = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    Decision {
+        at: Some(draft.time()),
+        action,
+        by: optional(&request.spec.approved_by),
+        verified: Some(false),
+        via: Some("spec".to_owned()),
+        reason: optional(&request.spec.decision_reason),
+    }
+}
+
+/// The status to start a transition from.
+fn status(request: &InstanceGroupUpgradeRequest) -> InstanceGroupUpgradeRequestStatus {
+    request.status.clone().unwrap_or_default()
+}
+
+/// Adds the write of a request's status, if it changes anything.
+fn go(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, next: InstanceGroupUpgradeRequestStatus, notice: Option<Notice>) {
+    if request.status.as_ref() != Some(&next) {
+        draft.act(Action::MoveRequest(Box::new(RequestMove { request: RequestRef::of(request), status: next, notice })));
+    }
+}
+
+fn notice(warning: bool, reason: &'static str, request: &InstanceGroupUpgradeRequest, message: &str) -> Notice {
+    Notice { warning, reason, message: format!("{}: {message}", name(request)) }
+}
+
+/// Waits for a decision, or for its turn after one.
+pub fn hold(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason: &str, message: &str) {
+    let mut next = status(request);
+    let was = phase(request);
+    let is = if request.spec.approved { Phase::Approved } else { Phase::Pending };
+    next.phase = Some(is);
+    next.message = Some(message.to_owned());
+    next.waits_for = Some(WaitsFor { reason: reason.to_owned(), until: None });
+    let note = match (was, is) {
+        (Phase::Pending, Phase::Approved) => {
+            next.decisions.push(stamp(draft, request, DecisionAction::Approved));
+            Some(notice(false, "UpgradeApproved", request, &format!("approved by {}", by(request))))
+        }
+        (Phase::Approved, Phase::Pending) => {
+            next.decisions.push(stamp(draft, request, DecisionAction::Withdrawn));
+            Some(notice(true, "UpgradeWithdrawn", request, &format!("approval withdrawn by {}", by(request))))
+        }
+        _ => None,
+    };
+    go(draft, request, next, note);
+}
+
+/// The claim (gate rule L4): conditional on the resourceVersion that was read, and before any AWS write.
+pub fn claim(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest) {
+    let mut next = status(request);
+    if phase(request) == Phase::Pending {
+        next.decisions.push(stamp(draft, request, DecisionAction::Approved));
+    }
+    next.phase = Some(Phase::InProgress);
+    next.message = Some("the rollout starts".to_owned());
+    next.waits_for = None;
+    next.started_at = Some(draft.time());
+    let message = format!("approved by {}; the rollout starts", by(request));
+    go(draft, request, next, Some(notice(false, "UpgradeStarted", request, &message)));
+}
+
+/// Shows how far the rollout is.
+pub fn progress(draft: &mut Draft<'_>, request: Option<&InstanceGroupUpgradeRequest>, text: &str, counts: NodeCounts, message: &str) {
+    let Some(request) = request else { return };
+    let mut next = status(request);
+    next.progress = Some(text.to_owned());
+    next.counts = Some(counts);
+    next.message = Some(message.to_owned());
+    go(draft, request, next, None);
+}
+
+/// Ends a request; every terminal phase comes through here.
+fn end(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, phase: Phase, message: &str, mut next: InstanceGroupUpgradeRequestStatus, note: Notice) {
+    next.phase = Some(phase);
+    next.message = Some(message.to_owned());
+    next.waits_for = None;
+    next.finished_at = Some(draft.time());
+    go(draft, request, next, Some(note));
+}
+
+/// All nodes run the target.
+pub fn succeed(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, total: i64, message: &str) {
+    let mut next = status(request);
+    next.progress = Some(format!("{total}/{total}"));
+    next.counts = Some(NodeCounts { total: Some(total), updated: Some(total), ready: Some(total), ..NodeCounts::default() });
+    let note = notice(false, "UpgradeRequestSucceeded", request, message);
+    end(draft, request, Phase::Succeeded, message, next, note);
+}
+
+/// The target is no longer what the group should run.
+pub fn supersede(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, message: &str, by: Option<String>) {
+    let mut next = status(request);
+    next.superseded_by = by;
+    let note = notice(false, "UpgradeSuperseded", request, message);
+    end(draft, request, Phase::Superseded, message, next, note);
+}
+
+/// A person turned the target down.
+pub fn deny(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest) {
+    let mut next = status(request);
+    next.decisions.push(stamp(draft, request, DecisionAction::Denied));
+    let message = format!("denied by {}; this target does not start again by itself", by(request));
+    let note = notice(true, "UpgradeDenied", request, &message);
+    end(draft, request, Phase::Denied, &message, next, note);
+}
+
+/// A person stopped it.
+pub fn cancel(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, message: &str) {
+    let mut next = status(request);
+    next.decisions.push(stamp(draft, request, DecisionAction::Cancelled));
+    let note = notice(true, "UpgradeCancelled", request, message);
+    end(draft, request, Phase::Cancelled, message, next, note);
+}
+
+/// It cannot be done.
+pub fn fail(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason: &str, message: &str) {
+    let mut next = status(request);
+    next.failure = Some(UpgradeFailure { reason: reason.to_owned(), message: Some(message.to_owned()), instance_id: None });
+    let note = notice(true, "UpgradeFailed", request, message);
+    end(draft, request, Phase::Failed, message, next, note);
+}
+
+/// Entries kept in `status.blockedTargets`.
+const BLOCKED_LIMIT: usize = 10;
+
+/// Whether a target is blocked.
+pub fn is_blocked(draft: &Draft<'_>, fingerprint: &str) -> bool {
+    draft.status.blocked_targets.iter().any(|blocked| blocked.fingerprint == fingerprint)
+}
+
+/// Blocks a request's target in the group's record, a pass before the request itself ends, so that no crash in between
+/// forgets the block. Returns whether it was recorded before, so that the request may end now.
+pub fn block(draft: &mut Draft<'_>, approved: &Approved, request: &InstanceGroupUpgradeRequest, reason: BlockReason, message: &str) -> bool {
+    let fingerprint = &request.spec.target.fingerprint;
+    if is_blocked(draft, fingerprint) {
+        return true;
+    }
+    let target = BlockedTarget { fingerprint: fingerprint.clone(), reason, at: Some(draft.time()), by: Some(by(request)) };
+    draft.status.blocked_targets.push(target);
+    let surplus = draft.status.blocked_targets.len().saturating_sub(BLOCKED_LIMIT);
+    draft.status.blocked_targets.drain(..surplus);
+    let entry = HistoryEntry {
+        from: Some(approved.mark.fingerprint.clone()),
+        to: Some(fingerprint.clone()),
+        from_image: approved.image_id.clone(),
+        to_image: request.spec.target.image_id.clone(),
+        by: Some(by(request)),
+        when: Some(draft.time()),
+        result: match reason {
+            BlockReason::Denied => HistoryResult::Denied,
+            BlockReason::Failed => HistoryResult::Failed,
+            BlockReason::Cancelled => HistoryResult::Cancelled,
+        },
+        request: Some(name(request).to_owned()),
+        message: Some(message.to_owned()),
+    };
+    draft.record(entry);
+    draft.again();
+    false
+}
+
+/// Lifts a block. Returns whether there was one.
+pub fn unblock(draft: &mut Draft<'_>, fingerprint: &str) -> bool {
+    let before = draft.status.blocked_targets.len();
+    draft.status.blocked_targets.retain(|blocked| blocked.fingerprint != fingerprint);
+    before != draft.status.blocked_targets.len()
+}

@@ -1,0 +1,81 @@
+//! Teardown: a group that is being deleted.
+//!
+//! Owns the order in which everything of a group goes. Must not need a valid manifest, an image, an instance type or a
+//! settings key: deletion always works. Each pass looks at everything anew, so a crash or a failed call anywhere is
+//! made up for; the finalizer goes last, and only when everything is known to be gone.
+
+use crate::api::instance_group::CurrentState;
+use crate::plan::facts::{Fact, LaunchTemplate};
+use crate::plan::naming::VersionMark;
+use crate::plan::problem::Problem;
+use crate::plan::step::{Action, RequestRef};
+use crate::plan::wanted::identity;
+
+use super::draft::Draft;
+use super::scaling_group_name;
+
+/// Plans the next step of a deletion.
+pub fn plan(draft: &mut Draft<'_>) {
+    let observed = draft.observed;
+    let finalizers = observed.group.metadata.finalizers.as_deref().unwrap_or_default();
+    if !finalizers.iter().any(|finalizer| finalizer == crate::api::INSTANCE_GROUP_FINALIZER) {
+        return;
+    }
+    draft.headline(CurrentState::Deleting, "Deleting", "deletes the group's AWS resources");
+    if scaling_group_name(&observed.group).is_none() {
+        // Without a cluster name nothing could ever be made.
+        return draft.act(Action::RemoveFinalizer);
+    }
+    if !observed.requests.is_empty() {
+        for request in &observed.requests {
+            let reference = RequestRef::of(request);
+            draft.act(if request.metadata.deletion_timestamp.is_some() {
+                Action::ReleaseRequest(reference)
+            } else {
+                Action::RemoveRequest(reference)
+            });
+        }
+        return draft.again();
+    }
+    match &observed.scaling_group {
+        Fact::Unknown(failure) => return unknown(draft, &Problem::Unknown(failure.clone())),
+        Fact::Found(group) if !identity(&observed.group).is_some_and(|identity| identity.owns(group)) => {
+            let message = format!("Auto Scaling group {} does not carry this group's tags: left alone", group.name);
+            draft.notice(true, "NotOurs", message);
+        }
+        Fact::Found(group) if group.deleting => {
+            let message = format!("waits until Auto Scaling group {} and its {} instances are gone", group.name, group.instances.len());
+            draft.headline(CurrentState::Deleting, "ScalingGroupDeleting", &message);
+            draft.wait("ScalingGroupDeleting", &message);
+            return draft.look_in(5);
+        }
+        Fact::Found(group) => {
+            draft.notice(false, "InstanceGroupDeleted", format!("deletes Auto Scaling group {} and its instances", group.name));
+            draft.act(Action::DeleteGroup { name: group.name.clone() });
+            return draft.again();
+        }
+        Fact::NotFound => {}
+    }
+    match &observed.template {
+        Fact::Unknown(failure) => unknown(draft, &Problem::Unknown(failure.clone())),
+        Fact::Found(template) if ours(template) => {
+            draft.act(Action::DeleteTemplate { id: template.id.clone() });
+            draft.again();
+        }
+        Fact::Found(_) | Fact::NotFound => draft.act(Action::RemoveFinalizer),
+    }
+}
+
+/// Whether a template's known versions are ours. Its name alone is no proof.
+fn ours(template: &LaunchTemplate) -> bool {
+    template.versions.values().any(|version| VersionMark::parse(&version.description).is_some())
+}
+
+/// Something could not be looked up: the finalizer stays.
+fn unknown(draft: &mut Draft<'_>, problem: &Problem) {
+    let message = format!("cannot see whether anything is left: {problem}");
+    draft.condition(problem.condition(), true, problem.reason(), &message);
+    draft.headline(CurrentState::Deleting, problem.reason(), &message);
+    draft.wait(problem.reason(), &message);
+    draft.look_in(30);
+}

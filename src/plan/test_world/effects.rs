@@ -1,0 +1,184 @@
+//! What the toy AWS and the toy API server do when told to.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::World;
+use super::facts::empty_group;
+use crate::plan::facts::{Instance, LaunchSource, LaunchTemplate, TemplateVersion, VersionSelector};
+use crate::plan::launch::LaunchInputs;
+use crate::plan::naming::VersionMark;
+use crate::plan::step::{Action, GroupChange, Plan};
+
+impl World {
+    /// Carries out a plan.
+    pub fn apply(&mut self, plan: &Plan) {
+        for action in &plan.actions {
+            if action.is_aws() {
+                self.aws_actions.push(action.to_string());
+            }
+            self.on_cluster(action);
+            self.on_templates(action);
+            self.on_groups(action);
+        }
+        self.group.status = Some(plan.status.clone());
+    }
+
+    /// A write gives an object a new resourceVersion.
+    pub fn touch(&mut self, name: &str) {
+        let version = self.next("");
+        if let Some(request) = self.requests.iter_mut().find(|request| request.metadata.name.as_deref() == Some(name)) {
+            request.metadata.resource_version = Some(version);
+        }
+    }
+
+    fn on_cluster(&mut self, action: &Action) {
+        match action {
+            Action::AddFinalizer => {
+                self.group.metadata.finalizers = Some(vec![crate::api::INSTANCE_GROUP_FINALIZER.to_owned()]);
+            }
+            Action::RemoveFinalizer => self.group.metadata.finalizers = Some(Vec::new()),
+            Action::RemoveAnnotation { key, .. } => {
+                self.group.metadata.annotations.as_mut().unwrap().remove(*key);
+            }
+            Action::OpenRequest(request) => {
+                let mut request = request.as_ref().clone();
+                assert!(!self.requests.iter().any(|other| other.metadata.name == request.metadata.name), "AlreadyExists");
+                request.metadata.uid = Some(self.next("request"));
+                request.metadata.creation_timestamp = Some(Time(self.now));
+                let name = request.metadata.name.clone().unwrap();
+                self.requests.push(request);
+                self.touch(&name);
+            }
+            Action::MoveRequest(step) => {
+                let request = self.requests.iter_mut().find(|request| request.metadata.uid.as_deref() == Some(step.request.uid.as_str())).unwrap();
+                assert_eq!(request.metadata.resource_version.as_deref(), Some(step.request.resource_version.as_str()), "Conflict");
+                request.status = Some(step.status.clone());
+                self.touch(&step.request.name);
+            }
+            Action::ReleaseRequest(reference) | Action::RemoveRequest(reference) => {
+                self.requests.retain(|request| request.metadata.uid.as_deref() != Some(reference.uid.as_str()));
+            }
+            _ => {}
+        }
+    }
+
+    fn on_templates(&mut self, action: &Action) {
+        match action {
+            Action::CreateTemplate { name, mark, inputs, .. } => {
+                assert!(self.template.is_none(), "AlreadyExists");
+                let version = self.version(1, mark, inputs);
+                let id = self.next("lt");
+                self.template = Some(LaunchTemplate {
+                    id,
+                    name: name.clone(),
+                    default_version: 1,
+                    versions: BTreeMap::from([(1, version)]),
+                    complete: true,
+                });
+            }
+            Action::CreateVersion { mark, inputs, .. } => {
+                let number = self.template.as_ref().unwrap().versions.keys().max().unwrap() + 1;
+                let version = self.version(number, mark, inputs);
+                self.template.as_mut().unwrap().versions.insert(number, version);
+            }
+            Action::SetDefaultVersion { number, .. } => {
+                let template = self.template.as_mut().unwrap();
+                assert!(template.versions.contains_key(number));
+                template.default_version = *number;
+            }
+            Action::DeleteVersions { numbers, .. } => {
+                let template = self.template.as_mut().unwrap();
+                assert!(!numbers.contains(&template.default_version), "EC2 refuses to delete a default version");
+                template.versions.retain(|number, _| !numbers.contains(number));
+            }
+            Action::DeleteTemplate { .. } => self.template = None,
+            _ => {}
+        }
+    }
+
+    fn version(&self, number: i64, mark: &VersionMark, inputs: &LaunchInputs) -> TemplateVersion {
+        TemplateVersion {
+            number,
+            description: mark.describe(),
+            image_id: inputs.image_id.clone(),
+            created_at: self.now,
+            inputs: Some(Box::new(inputs.clone())),
+        }
+    }
+
+    fn on_groups(&mut self, action: &Action) {
+        match action {
+            Action::CreateGroup { name, template_id, version, min_size, max_size, subnets, tags } => {
+                let mut group = empty_group();
+                group.name.clone_from(name);
+                group.min_size = *min_size;
+                group.max_size = *max_size;
+                group.desired_capacity = *min_size;
+                group.subnets.clone_from(subnets);
+                group.tags.clone_from(tags);
+                self.scaling_group = Some(group);
+                self.pin(template_id, *version);
+                self.fill();
+            }
+            Action::UpdateGroup { change, .. } => {
+                let GroupChange { sizes, subnets, pin } = change;
+                let group = self.scaling_group.as_mut().unwrap();
+                if let Some((min, max)) = sizes {
+                    (group.min_size, group.max_size) = (*min, *max);
+                    group.desired_capacity = group.desired_capacity.clamp(*min, *max);
+                }
+                if let Some(subnets) = subnets {
+                    group.subnets.clone_from(subnets);
+                }
+                if let Some((template, version)) = pin {
+                    self.pin(template, *version);
+                }
+                self.fill();
+            }
+            Action::PutTags { tags, .. } => self.scaling_group.as_mut().unwrap().tags.extend(tags.clone()),
+            Action::DeleteTags { keys, .. } => self.scaling_group.as_mut().unwrap().tags.retain(|key, _| !keys.contains(key)),
+            Action::Terminate { instance_id, .. } => {
+                self.scaling_group.as_mut().unwrap().instances.retain(|instance| instance.id != *instance_id);
+                self.nodes.remove(instance_id);
+                self.fill();
+            }
+            Action::DeleteGroup { .. } => {
+                self.scaling_group = None;
+                self.nodes.clear();
+            }
+            _ => {}
+        }
+    }
+
+    fn pin(&mut self, template_id: &str, version: i64) {
+        let name = self.template.as_ref().map(|template| template.name.clone()).unwrap_or_default();
+        let source = LaunchSource::Template { id: template_id.to_owned(), name, version: VersionSelector::Number(version) };
+        self.scaling_group.as_mut().unwrap().launch_source = source;
+    }
+
+    /// Launches instances up to the desired capacity, on what the group is pinned to.
+    pub fn fill(&mut self) {
+        loop {
+            let group = self.scaling_group.as_ref().unwrap();
+            let have = i32::try_from(group.instances.len()).unwrap();
+            if have >= group.desired_capacity {
+                return;
+            }
+            let LaunchSource::Template { id: template, version: VersionSelector::Number(version), .. } = group.launch_source.clone() else {
+                panic!("not pinned to a number");
+            };
+            let zone = ["zone-a", "zone-b", "zone-c"][usize::try_from(have).unwrap() % 3].to_owned();
+            let id = self.next("i");
+            self.scaling_group.as_mut().unwrap().instances.push(Instance {
+                id,
+                zone,
+                lifecycle_state: "InService".to_owned(),
+                healthy: true,
+                template_id: Some(template),
+                template_version: Some(version),
+            });
+        }
+    }
+}

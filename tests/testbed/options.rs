@@ -1,0 +1,60 @@
+//! Owns the choices that a test has about its control plane. It must not start anything.
+
+/// Controllers that every testbed needs: namespaces empty, owners take their dependents along, tokens and
+/// service accounts exist, disruption budgets and replica counts are true.
+const CONTROLLERS: &[&str] = &[
+    "namespace-controller",
+    "garbage-collector-controller",
+    "serviceaccount-controller",
+    "root-ca-certificate-publisher-controller",
+    "clusterrole-aggregation-controller",
+    "disruption-controller",
+    "replicaset-controller",
+    "deployment-controller",
+];
+
+#[derive(Clone, Debug)]
+pub struct TestbedOptions {
+    pub(crate) controllers: Vec<String>,
+    pub(crate) audit_reads: bool,
+    pub(crate) api_server_flags: Vec<String>,
+}
+
+impl Default for TestbedOptions {
+    fn default() -> Self {
+        Self {
+            controllers: CONTROLLERS.iter().map(ToString::to_string).collect(),
+            audit_reads: false,
+            api_server_flags: Vec::new(),
+        }
+    }
+}
+
+impl TestbedOptions {
+    /// Run one more of kube-controller-manager's controllers, under its full name.
+    #[must_use]
+    pub fn controller(mut self, name: &str) -> Self {
+        self.controllers.push(name.to_owned());
+        self
+    }
+
+    /// Turn nodes Unknown, and evict, when their leases are not renewed: tell the node simulator to renew them.
+    #[must_use]
+    pub fn node_lifecycle(self) -> Self {
+        self.controller("node-lifecycle-controller")
+    }
+
+    /// Note reads (get, list, watch) in the audit log too; otherwise it has writes only.
+    #[must_use]
+    pub fn audit_reads(mut self) -> Self {
+        self.audit_reads = true;
+        self
+    }
+
+    /// One more flag for the API server, such as `--max-requests-inflight=50`.
+    #[must_use]
+    pub fn api_server_flag(mut self, flag: &str) -> Self {
+        self.api_server_flags.push(flag.to_owned());
+        self
+    }
+}
