@@ -46,14 +46,21 @@ struct Shared {
 ///
 /// # Errors
 /// When the server ends by itself.
-pub async fn serve(listener: TcpListener, readiness: Readiness, metrics: Arc<Metrics>, stop: CancellationToken) -> anyhow::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    readiness: Readiness,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let shared = Arc::new(Shared { readiness, metrics });
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/metrics", get(scrape))
         .with_state(shared);
-    axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await }).await?;
+    axum::serve(listener, router)
+        .with_graceful_shutdown(async move { stop.cancelled().await })
+        .await?;
     Ok(())
 }
 
@@ -62,7 +69,10 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, String) {
     if missing.is_empty() {
         return (StatusCode::OK, "ok\n".to_owned());
     }
-    (StatusCode::SERVICE_UNAVAILABLE, format!("not ready:\n{}\n", missing.join("\n")))
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        format!("not ready:\n{}\n", missing.join("\n")),
+    )
 }
 
 async fn scrape(State(shared): State<Arc<Shared>>) -> (StatusCode, String) {

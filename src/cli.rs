@@ -40,7 +40,13 @@ pub struct CrdsArguments {
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// Controllers to run, as `*` or names; a name with `-` in front is left out.
-    #[arg(long, env = "SLUICE_CONTROLLERS", default_value = "*", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(
+        long,
+        env = "SLUICE_CONTROLLERS",
+        default_value = "*",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
     pub controllers: Vec<String>,
     /// Namespace of the settings ConfigMap `instance-manager`.
     #[arg(long, env = "SLUICE_CONFIG_NAMESPACE", default_value = "instance-manager")]
@@ -76,8 +82,13 @@ pub struct RunArguments {
 
 /// An address; the peer's `:8080` means all interfaces.
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
-    full.parse().map_err(|error| format!("{error}; write it as 127.0.0.1:8080 or :8080"))
+    let full = if text.starts_with(':') {
+        format!("0.0.0.0{text}")
+    } else {
+        text.to_owned()
+    };
+    full.parse()
+        .map_err(|error| format!("{error}; write it as 127.0.0.1:8080 or :8080"))
 }
 
 /// A pause between polls, in the words of the settings: 30s, 5m, 1h30m.

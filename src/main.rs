@@ -24,8 +24,13 @@ fn run() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Run(arguments) => {
             telemetry::install(arguments.log_format, &arguments.log_level)?;
-            rustls::crypto::ring::default_provider().install_default().map_err(|_| anyhow::anyhow!("TLS is set up already"))?;
-            tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(manager::run(arguments))
+            rustls::crypto::ring::default_provider()
+                .install_default()
+                .map_err(|_| anyhow::anyhow!("TLS is set up already"))?;
+            tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()?
+                .block_on(manager::run(arguments))
         }
         Command::Crds(arguments) => crds(arguments.directory.as_deref()),
     }

@@ -78,7 +78,9 @@ impl Tasks {
 /// When it cannot start, or a task ends that should not.
 pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     info!(version = env!("CARGO_PKG_VERSION"), "sluice starts");
-    let listener = TcpListener::bind(arguments.metrics_addr).await.with_context(|| format!("cannot listen on {}", arguments.metrics_addr))?;
+    let listener = TcpListener::bind(arguments.metrics_addr)
+        .await
+        .with_context(|| format!("cannot listen on {}", arguments.metrics_addr))?;
     info!(address = %listener.local_addr()?, "health and metrics");
     let client = client(&arguments).await?;
     let mut metrics = Metrics::new();
@@ -101,7 +103,10 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     let readiness = Readiness {
         watches: vec![
             ("instancegroups.instancemgr.keikoproj.io", groups.state.clone()),
-            ("instancegroupupgraderequests.instancemgr.keikoproj.io", requests.state.clone()),
+            (
+                "instancegroupupgraderequests.instancemgr.keikoproj.io",
+                requests.state.clone(),
+            ),
             ("nodes", node_watch.state.clone()),
             ("namespaces", namespaces.state.clone()),
             ("ConfigMap instance-manager", settings.state.clone()),
@@ -129,10 +134,31 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         backoff: Backoff::default(),
         metrics: reconciles,
     });
-    let watched_first = [groups.state.clone(), requests.state.clone(), node_watch.state.clone(), namespaces.state.clone(), settings.state.clone()];
+    let watched_first = [
+        groups.state.clone(),
+        requests.state.clone(),
+        node_watch.state.clone(),
+        namespaces.state.clone(),
+        settings.state.clone(),
+    ];
 
-    tasks.spawn("admin", admin::serve(listener, readiness, Arc::new(metrics), stop.clone()));
-    spawn_watches(&mut tasks, &client, &context, &arguments.config_namespace, Watches { groups, requests, node_watch, namespaces, settings });
+    tasks.spawn(
+        "admin",
+        admin::serve(listener, readiness, Arc::new(metrics), stop.clone()),
+    );
+    spawn_watches(
+        &mut tasks,
+        &client,
+        &context,
+        &arguments.config_namespace,
+        Watches {
+            groups,
+            requests,
+            node_watch,
+            namespaces,
+            settings,
+        },
+    );
     spawn_pollers(&mut tasks, &context, &arguments, &stop);
     if enabled(&arguments.controllers, NAME) {
         let stopped = stop.clone().cancelled_owned();
@@ -142,7 +168,9 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         tasks.spawn(NAME, async move {
             // No decision before every input was seen once: an empty store is not an empty cluster.
             for mut state in watched_first {
-                state.wait_for(|state| *state == crate::cluster::stores::WatchState::Following).await?;
+                state
+                    .wait_for(|state| *state == crate::cluster::stores::WatchState::Following)
+                    .await?;
             }
             instance_group::run(context, wakes, workers, stopped).await;
             asked.cancelled().await;
@@ -181,7 +209,13 @@ struct Watches {
 
 /// Starts the watches; each says which groups a change concerns.
 fn spawn_watches(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, config_namespace: &str, watches: Watches) {
-    let Watches { groups, requests, node_watch, namespaces, settings } = watches;
+    let Watches {
+        groups,
+        requests,
+        node_watch,
+        namespaces,
+        settings,
+    } = watches;
     let shared = Arc::clone(context);
     let touched = move |group: &GuardedGroup, gone: bool| {
         let name = (group.namespace().unwrap_or_default(), group.name_any());
@@ -195,7 +229,10 @@ fn spawn_watches(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, con
         }
     };
     let api = Api::all(client.clone());
-    tasks.spawn("watch of instance groups", endless(groups.follow(api, watcher::Config::default(), trim_metadata, touched, || {})));
+    tasks.spawn(
+        "watch of instance groups",
+        endless(groups.follow(api, watcher::Config::default(), trim_metadata, touched, || {})),
+    );
 
     let shared = Arc::clone(context);
     let touched = move |request: &GuardedRequest, gone: bool| {
@@ -208,11 +245,16 @@ fn spawn_watches(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, con
         }
     };
     let api = Api::all(client.clone());
-    tasks.spawn("watch of upgrade requests", endless(requests.follow(api, watcher::Config::default(), trim_metadata, touched, || {})));
+    tasks.spawn(
+        "watch of upgrade requests",
+        endless(requests.follow(api, watcher::Config::default(), trim_metadata, touched, || {})),
+    );
 
     let shared = Arc::clone(context);
     let touched = move |node: &Node, gone: bool| {
-        let Some(instance) = shared.nodes.touched(node, gone) else { return };
+        let Some(instance) = shared.nodes.touched(node, gone) else {
+            return;
+        };
         match shared.inventory.group_of_instance(&instance) {
             Some(group) => shared.changed(&Followed::ScalingGroup(group)),
             // Too new for the snapshot: one of the groups that wait for nodes.
@@ -226,22 +268,34 @@ fn spawn_watches(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, con
         shared.changed(&Followed::Motion);
     };
     let api = Api::all(client.clone());
-    tasks.spawn("watch of nodes", endless(node_watch.follow(api, watcher::Config::default(), nodes::trim, touched, relisted)));
+    tasks.spawn(
+        "watch of nodes",
+        endless(node_watch.follow(api, watcher::Config::default(), nodes::trim, touched, relisted)),
+    );
 
     let shared = Arc::clone(context);
-    let touched = move |namespace: &PartialObjectMeta<Namespace>, _| shared.changed(&Followed::Namespace(namespace.name_any()));
+    let touched =
+        move |namespace: &PartialObjectMeta<Namespace>, _| shared.changed(&Followed::Namespace(namespace.name_any()));
     let api = Api::all(client.clone());
-    tasks.spawn("watch of namespaces", endless(namespaces.follow(api, watcher::Config::default(), trim_metadata, touched, || {})));
+    tasks.spawn(
+        "watch of namespaces",
+        endless(namespaces.follow(api, watcher::Config::default(), trim_metadata, touched, || {})),
+    );
 
     let shared = Arc::clone(context);
     let touched = move |_: &ConfigMap, _| {
         for group in shared.groups.state() {
-            shared.wakes.wake(&group.namespace().unwrap_or_default(), &group.name_any());
+            shared
+                .wakes
+                .wake(&group.namespace().unwrap_or_default(), &group.name_any());
         }
     };
     let only = watcher::Config::default().fields(&format!("metadata.name={SETTINGS}"));
     let api = Api::namespaced(client.clone(), config_namespace);
-    tasks.spawn("watch of settings", endless(settings.follow(api, only, trim_metadata, touched, || {})));
+    tasks.spawn(
+        "watch of settings",
+        endless(settings.follow(api, only, trim_metadata, touched, || {})),
+    );
 }
 
 /// Starts the pollers of AWS, and what hands their changes on.
@@ -269,31 +323,40 @@ fn spawn_pollers(tasks: &mut Tasks, context: &Arc<Context>, arguments: &RunArgum
     });
     let shared = Arc::clone(context);
     let mut changes = context.inventory.watch_changes();
-    tasks.spawn("changes of groups", endless(async move {
-        while let Some(change) = changes.next().await {
-            shared.changed(&match change {
-                ChangedName::Group(name) => Followed::ScalingGroup(name),
-                ChangedName::Template(name) => Followed::Template(name),
-            });
-        }
-    }));
+    tasks.spawn(
+        "changes of groups",
+        endless(async move {
+            while let Some(change) = changes.next().await {
+                shared.changed(&match change {
+                    ChangedName::Group(name) => Followed::ScalingGroup(name),
+                    ChangedName::Template(name) => Followed::Template(name),
+                });
+            }
+        }),
+    );
     let shared = Arc::clone(context);
     let mut changes = context.catalogue.watch_changes();
-    tasks.spawn("changes of images", endless(async move {
-        while let Some(change) = changes.next().await {
-            shared.changed(&match change {
-                ChangedImage::Parameter(name) => Followed::Parameter(name),
-                ChangedImage::Image(id) => Followed::Image(id),
-            });
-        }
-    }));
+    tasks.spawn(
+        "changes of images",
+        endless(async move {
+            while let Some(change) = changes.next().await {
+                shared.changed(&match change {
+                    ChangedImage::Parameter(name) => Followed::Parameter(name),
+                    ChangedImage::Image(id) => Followed::Image(id),
+                });
+            }
+        }),
+    );
     let shared = Arc::clone(context);
     let mut changes = context.clusters.watch_changes();
-    tasks.spawn("changes of clusters", endless(async move {
-        while let Some(name) = changes.next().await {
-            shared.changed(&Followed::Cluster(name));
-        }
-    }));
+    tasks.spawn(
+        "changes of clusters",
+        endless(async move {
+            while let Some(name) = changes.next().await {
+                shared.changed(&Followed::Cluster(name));
+            }
+        }),
+    );
 }
 
 /// A task that has no end of its own.
@@ -304,7 +367,11 @@ async fn endless(task: impl Future<Output = ()>) -> anyhow::Result<()> {
 
 /// Ends well only once it was asked to.
 async fn until(stop: &CancellationToken) -> anyhow::Result<()> {
-    if stop.is_cancelled() { std::future::pending().await } else { Ok(()) }
+    if stop.is_cancelled() {
+        std::future::pending().await
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether the flag's list runs a controller: the last entry that speaks of it holds.
@@ -329,7 +396,9 @@ async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
             let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
         }
-        None => kube::Config::infer().await.context("no way to the API server: not in a cluster and no kubeconfig")?,
+        None => kube::Config::infer()
+            .await
+            .context("no way to the API server: not in a cluster and no kubeconfig")?,
     };
     Ok(Client::try_from(config)?)
 }
@@ -350,7 +419,13 @@ mod tests {
     #[test]
     fn controllers_are_switched_by_name() {
         let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
-        for (text, on) in [("*", true), ("*,-instance-group", false), ("-instance-group,*", true), ("aws-auth", false), ("instance-group", true)] {
+        for (text, on) in [
+            ("*", true),
+            ("*,-instance-group", false),
+            ("-instance-group,*", true),
+            ("aws-auth", false),
+            ("instance-group", true),
+        ] {
             assert_eq!(enabled(&list(text), NAME), on, "{text}");
         }
     }

@@ -49,7 +49,10 @@ impl ReconcileMetrics {
     /// Starts timing a reconcile.
     #[must_use]
     pub fn start(&self) -> ReconcileTimer<'_> {
-        ReconcileTimer { metrics: self, started: Instant::now() }
+        ReconcileTimer {
+            metrics: self,
+            started: Instant::now(),
+        }
     }
 }
 
@@ -64,7 +67,13 @@ impl ReconcileTimer<'_> {
     pub fn done(self, failure: Option<FailureClass>) {
         let result = failure.map_or("Success", Into::into);
         self.metrics.seconds.observe(self.started.elapsed().as_secs_f64());
-        self.metrics.total.get_or_create(&ReconcileLabels { controller: self.metrics.controller, result }).inc();
+        self.metrics
+            .total
+            .get_or_create(&ReconcileLabels {
+                controller: self.metrics.controller,
+                result,
+            })
+            .inc();
     }
 }
 
@@ -77,7 +86,10 @@ struct AwsMetrics {
 
 impl AwsMetrics {
     fn new() -> Self {
-        Self { total: Family::default(), seconds: Family::new_with_constructor(seconds) }
+        Self {
+            total: Family::default(),
+            seconds: Family::new_with_constructor(seconds),
+        }
     }
 }
 
@@ -85,8 +97,16 @@ impl CallObserver for AwsMetrics {
     fn called(&self, call: &CallRecord) {
         let result = call.failure.map_or("Success", Into::into);
         let service = call.service.prefix();
-        self.total.get_or_create(&CallLabels { service, action: call.action, result }).inc();
-        self.seconds.get_or_create(&ServiceLabel { service }).observe(call.took.as_secs_f64());
+        self.total
+            .get_or_create(&CallLabels {
+                service,
+                action: call.action,
+                result,
+            })
+            .inc();
+        self.seconds
+            .get_or_create(&ServiceLabel { service })
+            .observe(call.took.as_secs_f64());
     }
 }
 
@@ -109,8 +129,16 @@ impl Metrics {
         let aws = Arc::new(AwsMetrics::new());
         let total = Family::default();
         // The library appends `_total` to counters.
-        registry.register("reconciles", "Reconciles by controller and result", Family::clone(&total));
-        registry.register("aws_calls", "AWS calls by service, action and result", aws.total.clone());
+        registry.register(
+            "reconciles",
+            "Reconciles by controller and result",
+            Family::clone(&total),
+        );
+        registry.register(
+            "aws_calls",
+            "AWS calls by service, action and result",
+            aws.total.clone(),
+        );
         registry.register("aws_call_seconds", "Time of AWS calls by service", aws.seconds.clone());
         Self { registry, aws, total }
     }
@@ -124,9 +152,15 @@ impl Metrics {
     /// The metrics of one controller.
     pub fn reconciles(&mut self, controller: &'static str) -> ReconcileMetrics {
         let histogram = seconds();
-        let registry = self.registry.sub_registry_with_label(("controller".into(), controller.into()));
+        let registry = self
+            .registry
+            .sub_registry_with_label(("controller".into(), controller.into()));
         registry.register("reconcile_seconds", "Time of a reconcile", histogram.clone());
-        ReconcileMetrics { controller, total: self.total.clone(), seconds: histogram }
+        ReconcileMetrics {
+            controller,
+            total: self.total.clone(),
+            seconds: histogram,
+        }
     }
 
     /// The text that a scrape gets.

@@ -31,10 +31,19 @@ pub async fn call<T>(action: &str, request: impl Future<Output = kube::Result<T>
 #[must_use]
 pub fn failure(action: &str, error: &kube::Error) -> Failure {
     let (class, code, message) = match error {
-        kube::Error::Api(status) => (class_of(status.code, &status.reason), Some(status.reason.clone()), status.message.clone()),
+        kube::Error::Api(status) => (
+            class_of(status.code, &status.reason),
+            Some(status.reason.clone()),
+            status.message.clone(),
+        ),
         other => (FailureClass::Unavailable, None, other.to_string()),
     };
-    Failure { class, action: action.to_owned(), code: code.filter(|code| !code.is_empty()), message: cut(message) }
+    Failure {
+        class,
+        action: action.to_owned(),
+        code: code.filter(|code| !code.is_empty()),
+        message: cut(message),
+    }
 }
 
 /// Classes of the API server's answers (Kubernetes API conventions, "HTTP status codes").
@@ -55,7 +64,11 @@ fn class_of(code: u16, reason: &str) -> FailureClass {
 /// Fits a message into a condition.
 fn cut(message: String) -> String {
     const LIMIT: usize = 1024;
-    if message.chars().count() <= LIMIT { message } else { message.chars().take(LIMIT).collect() }
+    if message.chars().count() <= LIMIT {
+        message
+    } else {
+        message.chars().take(LIMIT).collect()
+    }
 }
 
 #[cfg(test)]

@@ -30,7 +30,11 @@ impl Publisher {
     /// A publisher for a controller; `instance` tells replicas apart.
     #[must_use]
     pub fn new(client: Client, controller: &'static str, instance: String) -> Self {
-        Self { client, controller, instance }
+        Self {
+            client,
+            controller,
+            instance,
+        }
     }
 
     /// Publishes one Event.

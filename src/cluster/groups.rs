@@ -33,15 +33,28 @@ impl GroupWriter {
     ///
     /// # Errors
     /// The failure of the call; class Busy when somebody wrote in between.
-    pub async fn status(&self, group: &InstanceGroup, status: &InstanceGroupStatus) -> Result<Option<InstanceGroup>, Failure> {
+    pub async fn status(
+        &self,
+        group: &InstanceGroup,
+        status: &InstanceGroupStatus,
+    ) -> Result<Option<InstanceGroup>, Failure> {
         let before = serde_json::to_value(&group.status).map_err(|error| unserializable(&error))?;
         let after = serde_json::to_value(status).map_err(|error| unserializable(&error))?;
-        let Some(change) = merge_patch(&before, &after) else { return Ok(None) };
+        let Some(change) = merge_patch(&before, &after) else {
+            return Ok(None);
+        };
         let patch = json!({ "metadata": { "resourceVersion": group.resource_version() }, "status": change });
-        let parameters = PatchParams { field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()), ..PatchParams::default() };
+        let parameters = PatchParams {
+            field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()),
+            ..PatchParams::default()
+        };
         let api = self.api(group);
         let name = group.name_any();
-        let written = call("kubernetes:patch instancegroups/status", api.patch_status(&name, &parameters, &Patch::Merge(&patch))).await?;
+        let written = call(
+            "kubernetes:patch instancegroups/status",
+            api.patch_status(&name, &parameters, &Patch::Merge(&patch)),
+        )
+        .await?;
         Ok(Some(written))
     }
 
@@ -56,30 +69,46 @@ impl GroupWriter {
             finalizers.push(INSTANCE_GROUP_FINALIZER.to_owned());
         }
         let patch = json!({ "metadata": { "resourceVersion": group.resource_version(), "finalizers": finalizers } });
-        self.patch(group, "kubernetes:patch instancegroups (finalizer)", &patch).await
+        self.patch(group, "kubernetes:patch instancegroups (finalizer)", &patch)
+            .await
     }
 
     /// Removes an annotation that still has this value.
     ///
     /// # Errors
     /// The failure of the call; class Busy when somebody wrote in between.
-    pub async fn remove_annotation(&self, group: &InstanceGroup, key: &str, value: &str) -> Result<InstanceGroup, Failure> {
+    pub async fn remove_annotation(
+        &self,
+        group: &InstanceGroup,
+        key: &str,
+        value: &str,
+    ) -> Result<InstanceGroup, Failure> {
         if group.annotation(key) != Some(value) {
             return Ok(group.clone());
         }
-        let patch = json!({ "metadata": { "resourceVersion": group.resource_version(), "annotations": { key: null } } });
-        self.patch(group, "kubernetes:patch instancegroups (annotation)", &patch).await
+        let patch =
+            json!({ "metadata": { "resourceVersion": group.resource_version(), "annotations": { key: null } } });
+        self.patch(group, "kubernetes:patch instancegroups (annotation)", &patch)
+            .await
     }
 
     async fn patch(&self, group: &InstanceGroup, action: &str, patch: &Value) -> Result<InstanceGroup, Failure> {
-        let parameters = PatchParams { field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()), ..PatchParams::default() };
+        let parameters = PatchParams {
+            field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()),
+            ..PatchParams::default()
+        };
         let api = self.api(group);
         call(action, api.patch(&group.name_any(), &parameters, &Patch::Merge(patch))).await
     }
 }
 
 fn unserializable(error: &serde_json::Error) -> Failure {
-    Failure { class: FailureClass::Invalid, action: "write status".to_owned(), code: None, message: error.to_string() }
+    Failure {
+        class: FailureClass::Invalid,
+        action: "write status".to_owned(),
+        code: None,
+        message: error.to_string(),
+    }
 }
 
 /// The JSON merge patch (RFC 7386) that turns one value into another; `None` if they are equal. Fields that we do not know
@@ -89,7 +118,9 @@ pub fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
     if before == after {
         return None;
     }
-    let (Value::Object(old), Value::Object(new)) = (before, after) else { return Some(after.clone()) };
+    let (Value::Object(old), Value::Object(new)) = (before, after) else {
+        return Some(after.clone());
+    };
     let mut patch = Map::new();
     for (key, value) in new {
         if let Some(change) = merge_patch(old.get(key).unwrap_or(&Value::Null), value) {

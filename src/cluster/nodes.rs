@@ -30,7 +30,12 @@ pub fn fact(node: &Node) -> Option<facts::Node> {
         name: node.metadata.name.clone()?,
         instance_id: instance_id(provider_id)?.to_owned(),
         ready,
-        image_label: node.metadata.labels.as_ref().and_then(|labels| labels.get(label::IMAGE)).cloned(),
+        image_label: node
+            .metadata
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(label::IMAGE))
+            .cloned(),
     })
 }
 
@@ -42,17 +47,27 @@ pub fn trim(node: &mut Node) {
         labels.retain(|key, _| key == label::IMAGE);
     }
     let provider_id = node.spec.take().and_then(|spec| spec.provider_id);
-    node.spec = Some(NodeSpec { provider_id, ..NodeSpec::default() });
-    let conditions = node.status.take().and_then(|status| status.conditions).map(|mut conditions| {
-        conditions.retain(|condition| condition.type_ == "Ready");
-        for condition in &mut conditions {
-            condition.message = None;
-            condition.reason = None;
-            condition.last_heartbeat_time = None;
-        }
-        conditions
+    node.spec = Some(NodeSpec {
+        provider_id,
+        ..NodeSpec::default()
     });
-    node.status = Some(NodeStatus { conditions, ..NodeStatus::default() });
+    let conditions = node
+        .status
+        .take()
+        .and_then(|status| status.conditions)
+        .map(|mut conditions| {
+            conditions.retain(|condition| condition.type_ == "Ready");
+            for condition in &mut conditions {
+                condition.message = None;
+                condition.reason = None;
+                condition.last_heartbeat_time = None;
+            }
+            conditions
+        });
+    node.status = Some(NodeStatus {
+        conditions,
+        ..NodeStatus::default()
+    });
 }
 
 /// Nodes by the instance behind them.
@@ -67,14 +82,22 @@ impl NodeIndex {
         let fact = fact(node)?;
         let mut index = self.lock();
         let id = fact.instance_id.clone();
-        let before = if gone { index.remove(&id) } else { index.insert(id.clone(), fact.clone()) };
+        let before = if gone {
+            index.remove(&id)
+        } else {
+            index.insert(id.clone(), fact.clone())
+        };
         let after = (!gone).then_some(fact);
         (before != after).then_some(id)
     }
 
     /// Starts over from a complete list.
     pub fn replace<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) {
-        let fresh = nodes.into_iter().filter_map(fact).map(|fact| (fact.instance_id.clone(), fact)).collect();
+        let fresh = nodes
+            .into_iter()
+            .filter_map(fact)
+            .map(|fact| (fact.instance_id.clone(), fact))
+            .collect();
         *self.lock() = fresh;
     }
 
@@ -108,7 +131,13 @@ mod tests {
     #[test]
     fn provider_ids() {
         assert_eq!(instance_id("aws:///us-west-2a/i-0abc"), Some("i-0abc"));
-        for other in ["", "i-0abc", "aws:///us-west-2a/fargate-ip-1", "gce://p/z/i-1", "aws:///"] {
+        for other in [
+            "",
+            "i-0abc",
+            "aws:///us-west-2a/fargate-ip-1",
+            "gce://p/z/i-1",
+            "aws:///",
+        ] {
             assert_eq!(instance_id(other), None, "{other}");
         }
     }
@@ -120,9 +149,15 @@ mod tests {
             trim(&mut trimmed);
             assert_eq!(fact(&trimmed), fact(&node(status)));
             let fact = fact(&trimmed).unwrap();
-            assert_eq!((fact.instance_id.as_str(), fact.ready, fact.image_label.as_deref()), ("i-0abc", ready, Some("ami-1")));
+            assert_eq!(
+                (fact.instance_id.as_str(), fact.ready, fact.image_label.as_deref()),
+                ("i-0abc", ready, Some("ami-1"))
+            );
             let text = serde_json::to_string(&trimmed).unwrap();
-            assert!(!text.contains("podCIDR") && !text.contains("MemoryPressure") && !text.contains("\"x\""), "{text}");
+            assert!(
+                !text.contains("podCIDR") && !text.contains("MemoryPressure") && !text.contains("\"x\""),
+                "{text}"
+            );
         }
     }
 

@@ -29,7 +29,9 @@ pub struct OwnWrites<K> {
 
 impl<K> Default for OwnWrites<K> {
     fn default() -> Self {
-        Self { entries: Mutex::new(HashMap::new()) }
+        Self {
+            entries: Mutex::new(HashMap::new()),
+        }
     }
 }
 
@@ -37,13 +39,15 @@ impl<K: Resource<DynamicType = ()>> OwnWrites<K> {
     /// Remembers what a write returned.
     pub fn wrote(&self, object: K) -> Arc<K> {
         let object = Arc::new(object);
-        self.lock().insert(key(object.as_ref()), Written::Present(Arc::clone(&object)));
+        self.lock()
+            .insert(key(object.as_ref()), Written::Present(Arc::clone(&object)));
         object
     }
 
     /// Remembers that an object was deleted.
     pub fn removed(&self, namespace: &str, name: &str, uid: &str) {
-        self.lock().insert((namespace.to_owned(), name.to_owned()), Written::Gone(uid.to_owned()));
+        self.lock()
+            .insert((namespace.to_owned(), name.to_owned()), Written::Gone(uid.to_owned()));
     }
 
     /// The newer of the watched copy and our own.
@@ -51,7 +55,9 @@ impl<K: Resource<DynamicType = ()>> OwnWrites<K> {
         let mut entries = self.lock();
         let key = key(watched.as_ref());
         match entries.get(&key) {
-            Some(Written::Present(own)) if own.uid() == watched.uid() && version(own.as_ref()) > version(watched.as_ref()) => {
+            Some(Written::Present(own))
+                if own.uid() == watched.uid() && version(own.as_ref()) > version(watched.as_ref()) =>
+            {
                 Some(Arc::clone(own))
             }
             Some(Written::Gone(uid)) if watched.uid().as_ref() == Some(uid) => None,
@@ -92,7 +98,12 @@ fn key<K: Resource<DynamicType = ()>>(object: &K) -> Key {
 /// The resourceVersion as a number: Kubernetes promises since 1.35 (KEP-5504), and etcd always gave, that versions of
 /// one resource can be compared so. Something else counts as oldest, so the watched copy wins.
 fn version<K: Resource>(object: &K) -> u128 {
-    object.meta().resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
+    object
+        .meta()
+        .resource_version
+        .as_deref()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -115,7 +126,9 @@ mod tests {
     }
 
     fn seen(writes: &OwnWrites<ConfigMap>, watched: ConfigMap) -> Option<String> {
-        writes.newer(Arc::new(watched)).and_then(|newer| newer.resource_version())
+        writes
+            .newer(Arc::new(watched))
+            .and_then(|newer| newer.resource_version())
     }
 
     #[test]

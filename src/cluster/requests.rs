@@ -35,9 +35,16 @@ impl RequestWriter {
     /// # Errors
     /// The failure of the call; class `AlreadyExists` when the name is taken.
     pub async fn create(&self, request: &InstanceGroupUpgradeRequest) -> Result<InstanceGroupUpgradeRequest, Failure> {
-        let parameters = PostParams { field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()), ..PostParams::default() };
+        let parameters = PostParams {
+            field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()),
+            ..PostParams::default()
+        };
         let api = self.api(request.namespace().as_deref().unwrap_or_default());
-        call("kubernetes:create instancegroupupgraderequests", api.create(&parameters, request)).await
+        call(
+            "kubernetes:create instancegroupupgraderequests",
+            api.create(&parameters, request),
+        )
+        .await
     }
 
     /// Puts a status on the resourceVersion that was read: a claim that somebody overtook fails.
@@ -49,13 +56,20 @@ impl RequestWriter {
         request: &InstanceGroupUpgradeRequest,
         status: &InstanceGroupUpgradeRequestStatus,
     ) -> Result<InstanceGroupUpgradeRequest, Failure> {
-        let parameters = PostParams { field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()), ..PostParams::default() };
+        let parameters = PostParams {
+            field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()),
+            ..PostParams::default()
+        };
         let mut next = request.clone();
         next.status = Some(status.clone());
         next.metadata.managed_fields = None;
         let api = self.api(request.namespace().as_deref().unwrap_or_default());
         let name = request.name_any();
-        call("kubernetes:update instancegroupupgraderequests/status", api.replace_status(&name, &parameters, &next)).await
+        call(
+            "kubernetes:update instancegroupupgraderequests/status",
+            api.replace_status(&name, &parameters, &next),
+        )
+        .await
     }
 
     /// Takes our finalizer off, on what was read. Returns the resourceVersion it has then; `None` if it is gone.
@@ -75,7 +89,10 @@ impl RequestWriter {
         let mut finalizers = current.metadata.finalizers.clone().unwrap_or_default();
         finalizers.retain(|finalizer| finalizer != UPGRADE_REQUEST_FINALIZER);
         let patch = json!({ "metadata": { "resourceVersion": request.resource_version, "finalizers": finalizers } });
-        let parameters = PatchParams { field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()), ..PatchParams::default() };
+        let parameters = PatchParams {
+            field_manager: Some(field_manager::INSTANCE_GROUP.to_owned()),
+            ..PatchParams::default()
+        };
         let action = "kubernetes:patch instancegroupupgraderequests (finalizer)";
         match call(action, api.patch(&request.name, &parameters, &Patch::Merge(&patch))).await {
             Ok(released) => Ok(released.resource_version()),
@@ -90,13 +107,23 @@ impl RequestWriter {
     /// # Errors
     /// The failure of either call; class Busy when somebody wrote in between.
     pub async fn remove(&self, namespace: &str, request: &RequestRef) -> Result<(), Failure> {
-        let Some(resource_version) = self.release(namespace, request).await? else { return Ok(()) };
+        let Some(resource_version) = self.release(namespace, request).await? else {
+            return Ok(());
+        };
         let parameters = DeleteParams {
-            preconditions: Some(Preconditions { uid: Some(request.uid.clone()), resource_version: Some(resource_version) }),
+            preconditions: Some(Preconditions {
+                uid: Some(request.uid.clone()),
+                resource_version: Some(resource_version),
+            }),
             ..DeleteParams::default()
         };
         let api = self.api(namespace);
-        match call("kubernetes:delete instancegroupupgraderequests", api.delete(&request.name, &parameters)).await {
+        match call(
+            "kubernetes:delete instancegroupupgraderequests",
+            api.delete(&request.name, &parameters),
+        )
+        .await
+        {
             Ok(_) => Ok(()),
             Err(failure) if failure.class == FailureClass::NotFound => Ok(()),
             Err(failure) => Err(failure),

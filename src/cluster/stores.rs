@@ -48,7 +48,12 @@ where
     pub fn new() -> Self {
         let (store, writer) = store();
         let (reporter, state) = watch::channel(WatchState::Starting);
-        Self { store, state, writer, reporter }
+        Self {
+            store,
+            state,
+            writer,
+            reporter,
+        }
     }
 
     /// Follows the API server until the process ends; `touched` is called with each object that came, changed or went,

@@ -60,7 +60,10 @@ impl Backoff {
 
     /// A pass went well and waits.
     pub fn rested(&self, object: &str) {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).remove(object);
+        self.counts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(object);
     }
 
     fn with<T>(&self, object: &str, change: impl FnOnce(&mut Counts) -> T) -> T {
@@ -100,7 +103,9 @@ mod tests {
     #[test]
     fn objects_do_not_come_back_in_step() {
         let backoff = Backoff::default();
-        let mut pauses: Vec<Duration> = (0..20).map(|index| backoff.failed(&index.to_string(), FailureClass::Throttled)).collect();
+        let mut pauses: Vec<Duration> = (0..20)
+            .map(|index| backoff.failed(&index.to_string(), FailureClass::Throttled))
+            .collect();
         pauses.dedup();
         assert!(pauses.len() > 10);
     }

@@ -33,7 +33,10 @@ impl KubernetesVersion {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('.');
-        Some(Self { major: parts.next()?.parse().ok()?, minor: parts.next()?.parse().ok()? })
+        Some(Self {
+            major: parts.next()?.parse().ok()?,
+            minor: parts.next()?.parse().ok()?,
+        })
     }
 }
 
@@ -72,11 +75,18 @@ pub fn image_source(
     let (id, newest) = match ImageReference::parse(&wanted.image) {
         ImageReference::Id(id) => return Ok(ImageSource::Id(id.to_owned())),
         ImageReference::SsmParameter(name) => {
-            return Ok(ImageSource::Parameter { name: name.to_owned(), kubernetes_version: None, follows_cluster: false });
+            return Ok(ImageSource::Parameter {
+                name: name.to_owned(),
+                kubernetes_version: None,
+                follows_cluster: false,
+            });
         }
         ImageReference::ResolvedByEc2(_) => {
             // EC2 would resolve it anew at each launch, behind the gate's back.
-            return Err(Problem::image(IMAGE_PATH, "resolve:ssm: moves without approval; write ssm:///<parameter> instead"));
+            return Err(Problem::image(
+                IMAGE_PATH,
+                "resolve:ssm: moves without approval; write ssm:///<parameter> instead",
+            ));
         }
         ImageReference::Latest => (None, true),
         ImageReference::SsmRelease(release) => (Some(release), false),
@@ -86,12 +96,17 @@ pub fn image_source(
         .into_iter()
         .find(|architecture| instance_type.architectures.contains(*architecture))
         .ok_or_else(|| {
-            Problem::target("spec.eks.configuration.instanceType", format!("{} is neither x86_64 nor arm64", instance_type.name))
+            Problem::target(
+                "spec.eks.configuration.instanceType",
+                format!("{} is neither x86_64 nor arm64", instance_type.name),
+            )
         })?;
     let release = id.unwrap_or("recommended");
     let name = match os_family(group) {
         OsFamily::AmazonLinux2023 => {
-            format!("/aws/service/eks/optimized-ami/{version}/amazon-linux-2023/{architecture}/standard/{release}/image_id")
+            format!(
+                "/aws/service/eks/optimized-ami/{version}/amazon-linux-2023/{architecture}/standard/{release}/image_id"
+            )
         }
         OsFamily::Bottlerocket => {
             let release = if newest { "latest" } else { release };
@@ -105,7 +120,9 @@ pub fn image_source(
                 };
                 return Err(Problem::image(
                     &format!("metadata.annotations[{}]", annotation::OS_FAMILY),
-                    format!("{how}; EKS has no such image for Kubernetes {version}; set amazonlinux2023 or bottlerocket"),
+                    format!(
+                        "{how}; EKS has no such image for Kubernetes {version}; set amazonlinux2023 or bottlerocket"
+                    ),
                 ));
             }
             let suffix = if architecture == "arm64" { "-arm64" } else { "" };
@@ -137,9 +154,16 @@ enum OsFamily {
 
 fn os_family(group: &InstanceGroup) -> OsFamily {
     let has_node_config = group.spec.eks.as_ref().is_some_and(|eks| {
-        eks.configuration.user_data.iter().any(|stage| stage.stage.eq_ignore_ascii_case("NodeConfigYaml"))
+        eks.configuration
+            .user_data
+            .iter()
+            .any(|stage| stage.stage.eq_ignore_ascii_case("NodeConfigYaml"))
     });
-    match group.annotation(annotation::OS_FAMILY).map(str::to_ascii_lowercase).as_deref() {
+    match group
+        .annotation(annotation::OS_FAMILY)
+        .map(str::to_ascii_lowercase)
+        .as_deref()
+    {
         _ if has_node_config => OsFamily::AmazonLinux2023,
         Some("amazonlinux2023") => OsFamily::AmazonLinux2023,
         Some("amazonlinux2") => OsFamily::AmazonLinux2,
@@ -152,16 +176,23 @@ fn os_family(group: &InstanceGroup) -> OsFamily {
 /// The Kubernetes minor version for the workers: the manifest's, else the cluster's; never newer than that.
 fn worker_version(wanted: &Wanted, cluster: &Cluster) -> Result<KubernetesVersion, Problem> {
     let of_cluster = KubernetesVersion::parse(&cluster.kubernetes_version).ok_or_else(|| {
-        Problem::target("spec.eks.configuration.clusterName", format!("the cluster's version {:?} makes no sense", cluster.kubernetes_version))
+        Problem::target(
+            "spec.eks.configuration.clusterName",
+            format!("the cluster's version {:?} makes no sense", cluster.kubernetes_version),
+        )
     })?;
     let Some(pinned) = &wanted.configuration.kubernetes_version else {
         return Ok(of_cluster);
     };
     let path = "spec.eks.configuration.kubernetesVersion";
-    let pinned = KubernetesVersion::parse(pinned).ok_or_else(|| Problem::invalid(path, "is not a version like 1.33"))?;
+    let pinned =
+        KubernetesVersion::parse(pinned).ok_or_else(|| Problem::invalid(path, "is not a version like 1.33"))?;
     if pinned > of_cluster {
         // Kubernetes version skew policy: a kubelet must not be newer than the API server.
-        return Err(Problem::target(path, format!("{pinned} is newer than the cluster, which runs {of_cluster}")));
+        return Err(Problem::target(
+            path,
+            format!("{pinned} is newer than the cluster, which runs {of_cluster}"),
+        ));
     }
     Ok(pinned)
 }
@@ -173,9 +204,10 @@ fn worker_version(wanted: &Wanted, cluster: &Cluster) -> Result<KubernetesVersio
 pub fn parameter_value(name: &str, parameter: &Fact<Parameter>) -> Result<Parameter, Problem> {
     match parameter {
         Fact::Found(parameter) if is_image_id(&parameter.value) => Ok(parameter.clone()),
-        Fact::Found(parameter) => {
-            Err(Problem::image(IMAGE_PATH, format!("parameter {name} holds {:?}, which is no image id", parameter.value)))
-        }
+        Fact::Found(parameter) => Err(Problem::image(
+            IMAGE_PATH,
+            format!("parameter {name} holds {:?}, which is no image id", parameter.value),
+        )),
         Fact::NotFound => Err(Problem::image(IMAGE_PATH, format!("parameter {name} does not exist"))),
         Fact::Unknown(failure) => Err(Problem::Unknown(failure.clone())),
     }
@@ -183,7 +215,8 @@ pub fn parameter_value(name: &str, parameter: &Fact<Parameter>) -> Result<Parame
 
 /// Whether this has the shape of an image id.
 fn is_image_id(text: &str) -> bool {
-    text.strip_prefix("ami-").is_some_and(|id| !id.is_empty() && id.chars().all(|character| character.is_ascii_hexdigit()))
+    text.strip_prefix("ami-")
+        .is_some_and(|id| !id.is_empty() && id.chars().all(|character| character.is_ascii_hexdigit()))
 }
 
 /// Checks that new nodes can run an image (gate rule L3).
@@ -191,7 +224,13 @@ fn is_image_id(text: &str) -> bool {
 /// # Errors
 /// A [`Problem`] saying what is wrong with it. An image that a person named by id may be deprecated: EC2 still
 /// launches it, and the choice was deliberate.
-pub fn usable(image_id: &str, image: &Fact<Image>, instance_type: &InstanceType, followed: bool, now: Timestamp) -> Result<Image, Problem> {
+pub fn usable(
+    image_id: &str,
+    image: &Fact<Image>,
+    instance_type: &InstanceType,
+    followed: bool,
+    now: Timestamp,
+) -> Result<Image, Problem> {
     let unusable = |message: String| Err(Problem::image(IMAGE_PATH, format!("{image_id} {message}")));
     let image = match image {
         Fact::Found(image) => image,
@@ -203,7 +242,12 @@ pub fn usable(image_id: &str, image: &Fact<Image>, instance_type: &InstanceType,
     }
     if !instance_type.architectures.contains(&image.architecture) {
         let offered: Vec<&str> = instance_type.architectures.iter().map(String::as_str).collect();
-        return unusable(format!("is built for {}, instance type {} is {}", image.architecture, instance_type.name, offered.join(", ")));
+        return unusable(format!(
+            "is built for {}, instance type {} is {}",
+            image.architecture,
+            instance_type.name,
+            offered.join(", ")
+        ));
     }
     if let Some(since) = image.deprecated_at.filter(|since| followed && *since <= now) {
         return unusable(format!("is deprecated since {since}"));

@@ -15,7 +15,6 @@ pub mod support;
 pub mod target;
 pub mod wanted;
 
-
 #[cfg(test)]
 mod test_world;
 

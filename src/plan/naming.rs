@@ -80,7 +80,9 @@ impl Identity {
         let mut tags = self.template_tags();
         tags.insert("Name".to_owned(), self.scaling_group());
         tags.insert("KubernetesCluster".to_owned(), self.cluster.clone());
-        tags.into_iter().map(|(key, value)| (key, GroupTag { value, propagate: true })).collect()
+        tags.into_iter()
+            .map(|(key, value)| (key, GroupTag { value, propagate: true }))
+            .collect()
     }
 
     /// Whether an Auto Scaling group carries exactly this group's ownership tags.
@@ -99,7 +101,11 @@ impl Identity {
 
     /// Name of the upgrade request for a target: the name is the content.
     #[must_use]
-    pub fn request_name<'a>(&self, fingerprint: &'a str, removed_subnets: impl IntoIterator<Item = &'a String>) -> String {
+    pub fn request_name<'a>(
+        &self,
+        fingerprint: &'a str,
+        removed_subnets: impl IntoIterator<Item = &'a String>,
+    ) -> String {
         let mut parts = vec![fingerprint];
         parts.extend(removed_subnets.into_iter().map(String::as_str));
         let suffix = digest(&parts, 10);
@@ -199,7 +205,10 @@ mod tests {
         assert_eq!(one.launch_template().len(), TEMPLATE_NAME_LIMIT);
         assert_ne!(one.scaling_group(), two.scaling_group());
         assert_ne!(one.launch_template(), two.launch_template());
-        let long = Identity { name: "y".repeat(253), ..one };
+        let long = Identity {
+            name: "y".repeat(253),
+            ..one
+        };
         assert_eq!(long.request_name("sha256:aa", []).len(), OBJECT_NAME_LIMIT);
     }
 
@@ -224,7 +233,10 @@ mod tests {
     #[test]
     fn tokens_belong_to_a_group_an_action_and_a_content() {
         let group = identity("team", "workers");
-        let again = Identity { uid: "other".to_owned(), ..group.clone() };
+        let again = Identity {
+            uid: "other".to_owned(),
+            ..group.clone()
+        };
         let token = group.client_token("version", "sha256:aa");
         assert_eq!(token.len(), 32);
         assert_eq!(token, group.client_token("version", "sha256:aa"));
@@ -253,7 +265,10 @@ mod tests {
     #[test]
     fn ownership_needs_all_three_tags_exactly() {
         let group = identity("team", "workers");
-        let scaling_group = |tags: BTreeMap<String, GroupTag>| AutoScalingGroup { tags, ..super::super::test_world::empty_group() };
+        let scaling_group = |tags: BTreeMap<String, GroupTag>| AutoScalingGroup {
+            tags,
+            ..super::super::test_world::empty_group()
+        };
         assert!(group.owns(&scaling_group(group.scaling_group_tags())));
         for missing in [TAG_CLUSTER, TAG_NAMESPACE, TAG_INSTANCE_GROUP] {
             let mut tags = group.scaling_group_tags();

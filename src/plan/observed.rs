@@ -50,13 +50,19 @@ impl Observed {
     /// What is known of a parameter.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Fact<Parameter> {
-        self.parameters.get(name).cloned().unwrap_or_else(|| Fact::Unknown(not_looked_up("ssm:GetParameters")))
+        self.parameters
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| Fact::Unknown(not_looked_up("ssm:GetParameters")))
     }
 
     /// What is known of an image.
     #[must_use]
     pub fn image(&self, id: &str) -> Fact<Image> {
-        self.images.get(id).cloned().unwrap_or_else(|| Fact::Unknown(not_looked_up("ec2:DescribeImages")))
+        self.images
+            .get(id)
+            .cloned()
+            .unwrap_or_else(|| Fact::Unknown(not_looked_up("ec2:DescribeImages")))
     }
 }
 
@@ -96,12 +102,25 @@ impl LookUps {
     pub fn ground(&self, wanted: &Wanted) -> Result<Ground, Problem> {
         let path = |field: &str| format!("spec.eks.configuration.{field}");
         let cluster = existing(&self.cluster, &path("clusterName"), &wanted.identity.cluster, "cluster")?;
-        let instance_type = existing(&self.instance_type, &path("instanceType"), &wanted.instance_type, "instance type")?;
-        let profile = existing(&self.profile, &path("instanceProfileName"), &wanted.instance_profile, "instance profile")?;
+        let instance_type = existing(
+            &self.instance_type,
+            &path("instanceType"),
+            &wanted.instance_type,
+            "instance type",
+        )?;
+        let profile = existing(
+            &self.profile,
+            &path("instanceProfileName"),
+            &wanted.instance_profile,
+            "instance profile",
+        )?;
         if profile.role_arn.is_none() {
             return Err(Problem::target(
                 &path("instanceProfileName"),
-                format!("instance profile {} holds no role; its nodes could not join", profile.name),
+                format!(
+                    "instance profile {} holds no role; its nodes could not join",
+                    profile.name
+                ),
             ));
         }
         let mut subnets = BTreeSet::new();
@@ -114,7 +133,13 @@ impl LookUps {
             let fact = look(self.security_groups.get(reference), "ec2:DescribeSecurityGroups");
             security_groups.insert(existing(&fact, &path("securityGroups"), reference, "security group")?);
         }
-        Ok(Ground { cluster, profile, instance_type, subnets, security_groups })
+        Ok(Ground {
+            cluster,
+            profile,
+            instance_type,
+            subnets,
+            security_groups,
+        })
     }
 }
 
@@ -155,5 +180,10 @@ fn look<T: Clone>(fact: Option<&Fact<T>>, action: &str) -> Fact<T> {
 /// The answer for a look-up that has not been made.
 #[must_use]
 pub fn not_looked_up(action: &str) -> Failure {
-    Failure { class: FailureClass::Lagging, action: action.to_owned(), code: None, message: "not looked up yet".to_owned() }
+    Failure {
+        class: FailureClass::Lagging,
+        action: action.to_owned(),
+        code: None,
+        message: "not looked up yet".to_owned(),
+    }
 }

@@ -40,19 +40,28 @@ impl Problem {
     /// A manifest that makes no sense at `path`.
     #[must_use]
     pub fn invalid(path: &str, message: &str) -> Self {
-        Self::Invalid { path: path.to_owned(), message: message.to_owned() }
+        Self::Invalid {
+            path: path.to_owned(),
+            message: message.to_owned(),
+        }
     }
 
     /// An unusable image named by `path`.
     #[must_use]
     pub fn image(path: &str, message: impl Into<String>) -> Self {
-        Self::ImageUnusable { path: path.to_owned(), message: message.into() }
+        Self::ImageUnusable {
+            path: path.to_owned(),
+            message: message.into(),
+        }
     }
 
     /// Another unusable part of the target, named by `path`.
     #[must_use]
     pub fn target(path: &str, message: impl Into<String>) -> Self {
-        Self::TargetUnusable { path: path.to_owned(), message: message.into() }
+        Self::TargetUnusable {
+            path: path.to_owned(),
+            message: message.into(),
+        }
     }
 
     /// The condition that shows it.

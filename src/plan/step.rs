@@ -254,26 +254,55 @@ impl fmt::Display for Action {
                 write!(f, "open request {name} ({})", request.spec.reason)
             }
             Self::MoveRequest(step) => {
-                let phase = step.status.phase.map_or_else(|| "-".to_owned(), |phase| phase.to_string());
+                let phase = step
+                    .status
+                    .phase
+                    .map_or_else(|| "-".to_owned(), |phase| phase.to_string());
                 write!(f, "request {} is {phase}", step.request.name)?;
-                step.status.message.iter().try_for_each(|message| write!(f, ": {message}"))
+                step.status
+                    .message
+                    .iter()
+                    .try_for_each(|message| write!(f, ": {message}"))
             }
             Self::ReleaseRequest(request) => write!(f, "release request {}", request.name),
             Self::RemoveRequest(request) => write!(f, "remove request {}", request.name),
             Self::CreateTemplate { name, inputs, .. } => write!(f, "create template {name} with {}", inputs.image_id),
-            Self::CreateVersion { template_id, inputs, .. } => {
+            Self::CreateVersion {
+                template_id, inputs, ..
+            } => {
                 write!(f, "create version of {template_id} with {}", inputs.image_id)
             }
-            Self::SetDefaultVersion { template_id, number } => write!(f, "make version {number} the default of {template_id}"),
+            Self::SetDefaultVersion { template_id, number } => {
+                write!(f, "make version {number} the default of {template_id}")
+            }
             Self::DeleteVersions { template_id, numbers } => write!(f, "delete versions {numbers:?} of {template_id}"),
-            Self::CreateGroup { name, template_id, version, min_size, max_size, .. } => {
-                write!(f, "create group {name} on {template_id}/{version}, size {min_size} to {max_size}")
+            Self::CreateGroup {
+                name,
+                template_id,
+                version,
+                min_size,
+                max_size,
+                ..
+            } => {
+                write!(
+                    f,
+                    "create group {name} on {template_id}/{version}, size {min_size} to {max_size}"
+                )
             }
             Self::UpdateGroup { name, change } => {
                 write!(f, "update group {name}:")?;
-                change.sizes.iter().try_for_each(|(min, max)| write!(f, " size {min} to {max}"))?;
-                change.subnets.iter().try_for_each(|subnets| write!(f, " subnets {subnets:?}"))?;
-                change.pin.iter().try_for_each(|(template, version)| write!(f, " pin {template}/{version}"))
+                change
+                    .sizes
+                    .iter()
+                    .try_for_each(|(min, max)| write!(f, " size {min} to {max}"))?;
+                change
+                    .subnets
+                    .iter()
+                    .try_for_each(|subnets| write!(f, " subnets {subnets:?}"))?;
+                change
+                    .pin
+                    .iter()
+                    .try_for_each(|(template, version)| write!(f, " pin {template}/{version}"))
             }
             Self::PutTags { name, tags } => write!(f, "tag group {name}: {:?}", tags.keys().collect::<Vec<_>>()),
             Self::DeleteTags { name, keys } => write!(f, "untag group {name}: {keys:?}"),

@@ -4,8 +4,8 @@
 //! but a requested deletion touches AWS: half-understood input must not move machines. Must not judge
 //! whether supported fields are valid.
 
-use crate::api::instance_group::{EksConfiguration, InstanceGroup, Provisioner, StrategyKind};
 use crate::api::annotation;
+use crate::api::instance_group::{EksConfiguration, InstanceGroup, Provisioner, StrategyKind};
 
 /// Paths of everything in the group that this version does not support, in the order of the manifest.
 #[must_use]
@@ -20,14 +20,29 @@ pub fn unsupported_fields(group: &InstanceGroup) -> Vec<String> {
     note(spec.provisioner_kind() != Some(Provisioner::Eks), "spec.provisioner");
     note(spec.eks_managed.is_some(), "spec.eks-managed");
     note(spec.eks_fargate.is_some(), "spec.eks-fargate");
-    note(spec.strategy_kind() != Some(StrategyKind::RollingUpdate), "spec.strategy.type");
+    note(
+        spec.strategy_kind() != Some(StrategyKind::RollingUpdate),
+        "spec.strategy.type",
+    );
     if let Some(strategy) = &spec.strategy {
         note(strategy.crd.is_some(), "spec.strategy.crd");
         if let Some(rolling) = &strategy.rolling_update {
-            note(rolling.drain_timeout.is_some(), "spec.strategy.rollingUpdate.drainTimeout");
-            note(rolling.ready_timeout.is_some(), "spec.strategy.rollingUpdate.readyTimeout");
-            note(rolling.delete_bare_pods.is_some(), "spec.strategy.rollingUpdate.deleteBarePods");
-            note(rolling.drain_on_delete.is_some(), "spec.strategy.rollingUpdate.drainOnDelete");
+            note(
+                rolling.drain_timeout.is_some(),
+                "spec.strategy.rollingUpdate.drainTimeout",
+            );
+            note(
+                rolling.ready_timeout.is_some(),
+                "spec.strategy.rollingUpdate.readyTimeout",
+            );
+            note(
+                rolling.delete_bare_pods.is_some(),
+                "spec.strategy.rollingUpdate.deleteBarePods",
+            );
+            note(
+                rolling.drain_on_delete.is_some(),
+                "spec.strategy.rollingUpdate.drainOnDelete",
+            );
         }
     }
     if let Some(eks) = &spec.eks {
@@ -47,20 +62,35 @@ fn unsupported_configuration(configuration: &EksConfiguration) -> Vec<String> {
         }
     };
     // An absent role means that we would have to make one.
-    note(configuration.role_name.is_none(), "roleName (absent: a role made by the operator)");
-    note(configuration.instance_profile_name.is_none(), "instanceProfileName (absent: a profile made by the operator)");
+    note(
+        configuration.role_name.is_none(),
+        "roleName (absent: a role made by the operator)",
+    );
+    note(
+        configuration.instance_profile_name.is_none(),
+        "instanceProfileName (absent: a profile made by the operator)",
+    );
     note(!configuration.managed_policies.is_empty(), "managedPolicies");
     note(!configuration.suspend_processes.is_empty(), "suspendProcesses");
     note(configuration.bootstrap_arguments.is_some(), "bootstrapArguments");
     note(
-        configuration.bootstrap_options.as_ref().is_some_and(|options| options.container_runtime.is_some()),
+        configuration
+            .bootstrap_options
+            .as_ref()
+            .is_some_and(|options| options.container_runtime.is_some()),
         "bootstrapOptions.containerRuntime",
     );
     note(configuration.spot_price.is_some(), "spotPrice");
     note(!configuration.metrics_collection.is_empty(), "metricsCollection");
     note(!configuration.lifecycle_hooks.is_empty(), "lifecycleHooks");
     note(configuration.mixed_instances_policy.is_some(), "mixedInstancesPolicy");
-    note(configuration.volumes.iter().any(|volume| volume.mount_options.is_some()), "volumes[].mountOptions");
+    note(
+        configuration
+            .volumes
+            .iter()
+            .any(|volume| volume.mount_options.is_some()),
+        "volumes[].mountOptions",
+    );
     paths
 }
 
@@ -69,15 +99,24 @@ fn unsupported_annotations(group: &InstanceGroup) -> Vec<String> {
     let mut paths = Vec::new();
     let mut note = |key: &str, because: &str| paths.push(format!("metadata.annotations[{key}]{because}"));
     let has_node_config = group.spec.eks.as_ref().is_some_and(|eks| {
-        eks.configuration.user_data.iter().any(|stage| stage.stage.eq_ignore_ascii_case("NodeConfigYaml"))
+        eks.configuration
+            .user_data
+            .iter()
+            .any(|stage| stage.stage.eq_ignore_ascii_case("NodeConfigYaml"))
     });
     match group.annotation(annotation::OS_FAMILY) {
         Some(family) if family.eq_ignore_ascii_case("amazonlinux2023") => {}
         None if has_node_config => {}
         Some(_) => note(annotation::OS_FAMILY, " (only amazonlinux2023 can be rendered)"),
-        None => note(annotation::OS_FAMILY, " (absent: Amazon Linux 2, which cannot be rendered; set amazonlinux2023)"),
+        None => note(
+            annotation::OS_FAMILY,
+            " (absent: Amazon Linux 2, which cannot be rendered; set amazonlinux2023)",
+        ),
     }
-    for key in [annotation::CLUSTER_AUTOSCALER_ENABLED, annotation::CUSTOM_NETWORKING_ENABLED] {
+    for key in [
+        annotation::CLUSTER_AUTOSCALER_ENABLED,
+        annotation::CUSTOM_NETWORKING_ENABLED,
+    ] {
         if group.annotation(key) == Some("true") {
             note(key, "");
         }
@@ -91,5 +130,7 @@ fn unsupported_annotations(group: &InstanceGroup) -> Vec<String> {
 /// Paths of the keys of the settings `ConfigMap` that this version does not act on: for now every key.
 #[must_use]
 pub fn unsupported_settings<'a>(keys: impl IntoIterator<Item = &'a String>) -> Vec<String> {
-    keys.into_iter().map(|key| format!("ConfigMap instance-manager data.{key}")).collect()
+    keys.into_iter()
+        .map(|key| format!("ConfigMap instance-manager data.{key}"))
+        .collect()
 }

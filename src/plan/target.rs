@@ -32,7 +32,10 @@ impl Approved {
         Some(Self {
             mark: VersionMark {
                 fingerprint: fingerprint.approved.clone()?,
-                render_version: fingerprint.render_version.clone().unwrap_or_else(|| RENDER_VERSION.to_owned()),
+                render_version: fingerprint
+                    .render_version
+                    .clone()
+                    .unwrap_or_else(|| RENDER_VERSION.to_owned()),
                 kubernetes_version: status.image.as_ref().and_then(|image| image.kubernetes_version.clone()),
             },
             version: status
@@ -50,7 +53,12 @@ impl Approved {
     pub fn from_aws(observed: &Observed) -> Option<Self> {
         let template = observed.template.found()?;
         let group = observed.scaling_group.found()?;
-        let LaunchSource::Template { id, version: super::facts::VersionSelector::Number(_), .. } = &group.launch_source else {
+        let LaunchSource::Template {
+            id,
+            version: super::facts::VersionSelector::Number(_),
+            ..
+        } = &group.launch_source
+        else {
             return None;
         };
         if *id != template.id {
@@ -95,13 +103,27 @@ impl Target {
 /// # Errors
 /// A [`Problem`] when that is unusable or unknown. What is approved already is not judged again: an image that was
 /// deprecated later is no reason for a group at rest to complain.
-pub fn target(observed: &Observed, wanted: &Wanted, ground: &Ground, approved: Option<&Approved>) -> Result<Target, Problem> {
+pub fn target(
+    observed: &Observed,
+    wanted: &Wanted,
+    ground: &Ground,
+    approved: Option<&Approved>,
+) -> Result<Target, Problem> {
     let source = image_source(&observed.group, wanted, &ground.cluster, &ground.instance_type)?;
     let (image_id, parameter, kubernetes_version, follows_cluster) = match source {
         ImageSource::Id(id) => (id, None, None, false),
-        ImageSource::Parameter { name, kubernetes_version, follows_cluster } => {
+        ImageSource::Parameter {
+            name,
+            kubernetes_version,
+            follows_cluster,
+        } => {
             let parameter = parameter_value(&name, &observed.parameter(&name))?;
-            (parameter.value.clone(), Some(parameter), kubernetes_version, follows_cluster)
+            (
+                parameter.value.clone(),
+                Some(parameter),
+                kubernetes_version,
+                follows_cluster,
+            )
         }
     };
     let removed_subnets = removed_subnets(observed, ground);
@@ -111,14 +133,38 @@ pub fn target(observed: &Observed, wanted: &Wanted, ground: &Ground, approved: O
         let inputs = render(wanted, ground, &image_id, &approved.mark.render_version)?;
         if inputs.fingerprint() == approved.mark.fingerprint && removed_subnets.is_empty() {
             let image = image.found().cloned().unwrap_or_else(|| nameless(&image_id));
-            return Ok(Target { mark: approved.mark.clone(), inputs, image, parameter, follows_cluster, removed_subnets });
+            return Ok(Target {
+                mark: approved.mark.clone(),
+                inputs,
+                image,
+                parameter,
+                follows_cluster,
+                removed_subnets,
+            });
         }
     }
-    let image = usable(&image_id, &image, &ground.instance_type, parameter.is_some(), observed.now)?;
+    let image = usable(
+        &image_id,
+        &image,
+        &ground.instance_type,
+        parameter.is_some(),
+        observed.now,
+    )?;
     offered(ground)?;
     let inputs = render(wanted, ground, &image_id, RENDER_VERSION)?;
-    let mark = VersionMark { fingerprint: inputs.fingerprint(), render_version: RENDER_VERSION.to_owned(), kubernetes_version };
-    Ok(Target { mark, inputs, image, parameter, follows_cluster, removed_subnets })
+    let mark = VersionMark {
+        fingerprint: inputs.fingerprint(),
+        render_version: RENDER_VERSION.to_owned(),
+        kubernetes_version,
+    };
+    Ok(Target {
+        mark,
+        inputs,
+        image,
+        parameter,
+        follows_cluster,
+        removed_subnets,
+    })
 }
 
 /// An approved image whose facts are not at hand; its name is only shown.
@@ -137,7 +183,12 @@ fn nameless(image_id: &str) -> Image {
 fn removed_subnets(observed: &Observed, ground: &Ground) -> BTreeSet<String> {
     let wanted: BTreeSet<&str> = ground.subnets.iter().map(|subnet| subnet.id.as_str()).collect();
     match &observed.scaling_group {
-        Fact::Found(group) => group.subnets.iter().filter(|subnet| !wanted.contains(subnet.as_str())).cloned().collect(),
+        Fact::Found(group) => group
+            .subnets
+            .iter()
+            .filter(|subnet| !wanted.contains(subnet.as_str()))
+            .cloned()
+            .collect(),
         Fact::NotFound | Fact::Unknown(_) => BTreeSet::new(),
     }
 }

@@ -42,21 +42,31 @@ impl Wanted {
     /// # Errors
     /// A [`Problem`] with the path of the field that is missing or makes no sense.
     pub fn parse(group: &InstanceGroup) -> Result<Self, Problem> {
-        let eks = group.spec.eks.as_ref().ok_or_else(|| Problem::invalid("spec.eks", "is required"))?;
+        let eks = group
+            .spec
+            .eks
+            .as_ref()
+            .ok_or_else(|| Problem::invalid("spec.eks", "is required"))?;
         let configuration = eks.configuration.clone();
-        let identity = identity(group).ok_or_else(|| Problem::invalid("spec.eks.configuration.clusterName", "is required"))?;
+        let identity =
+            identity(group).ok_or_else(|| Problem::invalid("spec.eks.configuration.clusterName", "is required"))?;
         let min_size = size("spec.eks.minSize", eks.effective_min())?;
         let max_size = size("spec.eks.maxSize", eks.effective_max())?;
         if min_size > max_size {
             return Err(Problem::invalid("spec.eks.minSize", "is above spec.eks.maxSize"));
         }
         let required = |value: &Option<String>, name: &str| {
-            value.clone().ok_or_else(|| Problem::invalid(&format!("spec.eks.configuration.{name}"), "is required"))
+            value
+                .clone()
+                .ok_or_else(|| Problem::invalid(&format!("spec.eks.configuration.{name}"), "is required"))
         };
         let set = |values: &[String], name: &str| {
             let set: BTreeSet<String> = values.iter().cloned().collect();
             if set.is_empty() {
-                return Err(Problem::invalid(&format!("spec.eks.configuration.{name}"), "names none"));
+                return Err(Problem::invalid(
+                    &format!("spec.eks.configuration.{name}"),
+                    "names none",
+                ));
             }
             Ok(set)
         };

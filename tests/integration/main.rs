@@ -1,1 +1,8 @@
-fn main(){}
+//! The integration tests: one binary on one shared control plane and simulated AWS.
+//!
+//! Owns the list of modules. What can be shown on the pure plan is tested there; here is what needs real parts.
+
+#[path = "../testbed/mod.rs"]
+mod testbed;
+
+mod testbed_itself;

@@ -2,7 +2,6 @@
 //!
 //! It must not end it; the order of ending is the control plane's.
 
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -15,23 +14,27 @@ use kube::{Client, Config};
 use super::audit::AuditLog;
 use super::credentials::{self, Credentials};
 use super::options::TestbedOptions;
+use super::ports;
 use super::process::Process;
 use super::tools::Tools;
 use super::watchdog::Watchdog;
-use super::ports;
+
+const START: Duration = Duration::from_mins(2);
 
 /// All that it takes to start it.
 pub struct ApiServer {
     program: PathBuf,
     arguments: Vec<String>,
-    port: u16,
-    server: String,
-    authority: PathBuf,
+    pub port: u16,
+    /// Its address.
+    pub server: String,
+    /// The certificates that clients have to trust.
+    pub authority: PathBuf,
     log: PathBuf,
 }
 
 impl ApiServer {
-    fn new(
+    pub fn new(
         folder: &Path,
         tools: &Tools,
         credentials: &Credentials,
@@ -74,7 +77,7 @@ impl ApiServer {
         })
     }
 
-    fn spawn(&self, watchdog: &Arc<Watchdog>) -> Result<Arc<Process>> {
+    pub fn spawn(&self, watchdog: &Arc<Watchdog>) -> Result<Arc<Process>> {
         Process::spawn(
             "kube-apiserver",
             Command::new(&self.program).args(&self.arguments),
@@ -84,45 +87,30 @@ impl ApiServer {
     }
 
     /// Wait until it serves, and answer how the administrator reaches it.
-    async fn serving(&self, kubeconfig: &Path, process: &Process) -> Result<Config> {
-        let config = wait_while_alive(process, "the API server's certificate", async || {
-            let written = std::fs::read_to_string(&self.authority).unwrap_or_default();
-            // The last of two: the one that clients trust.
-            if written.matches("END CERTIFICATE").count() < 2 {
-                bail!("no certificate yet");
-            }
-            Ok(Some(credentials::config_from(kubeconfig).await?))
-        })
-        .await?;
+    pub async fn serving(&self, kubeconfig: &Path, process: &Process) -> Result<Config> {
+        let config = process
+            .until(START, "the API server's certificate", async || {
+                let written = std::fs::read_to_string(&self.authority).unwrap_or_default();
+                // The last of two: the one that clients trust.
+                if written.matches("END CERTIFICATE").count() < 2 {
+                    bail!("no certificate yet");
+                }
+                Ok(Some(credentials::config_from(kubeconfig).await?))
+            })
+            .await?;
         let mut impatient = config.clone();
         impatient.default_retry = false;
         let client = Client::try_from(impatient).context("making the first client")?;
-        wait_while_alive(process, "the API server to be ready", async || {
-            let asked = client.request_text(Request::get("/readyz").body(Vec::new())?);
-            match tokio::time::timeout(Duration::from_secs(5), asked).await {
-                Ok(Ok(_)) => Ok(Some(())),
-                Ok(Err(problem)) => Err(problem.into()),
-                Err(_) => bail!("no answer within 5 s"),
-            }
-        })
-        .await?;
+        process
+            .until(START, "the API server to be ready", async || {
+                let asked = client.request_text(Request::get("/readyz").body(Vec::new())?);
+                match tokio::time::timeout(Duration::from_secs(5), asked).await {
+                    Ok(Ok(_)) => Ok(Some(())),
+                    Ok(Err(problem)) => Err(problem.into()),
+                    Err(_) => bail!("no answer within 5 s"),
+                }
+            })
+            .await?;
         Ok(config)
     }
-}
-
-@@/// [`wait::until`] that ends at once, with the log, if the process it waits for is gone.
-async fn wait_while_alive<T>(
-    process: &Process,
-    what: &str,
-    mut probe: impl AsyncFnMut() -> Result<Option<T>>,
-) -> Result<T> {
-    wait::until(START, what, async || match process.alive() {
-        Ok(()) => probe().await.map(|seen| seen.map(Ok)),
-        Err(crash) => Ok(Some(Err(crash))),
-    })
-    .await?
-}
-
-fn is_open(port: u16) -> bool {
-    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
 }

@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::process::Process;
+use super::tools;
 use super::watchdog::Watchdog;
-use super::{tools, wait};
 
 pub const REGION: &str = "us-west-2";
 pub const ACCOUNT_ID: &str = "123456789012";
@@ -48,15 +48,13 @@ impl Aws {
             .env("PYTHONPATH", tools::source_folder().join("aws"))
             .current_dir(folder);
         let process = Process::spawn("the simulated AWS", &mut command, &folder.join("aws.log"), watchdog)?;
-        let address = wait::until(START, "the simulated AWS's address", async || {
-            if let Err(crash) = process.alive() {
-                return Ok(Some(Err(crash)));
-            }
+        let address = process.until(START, "the simulated AWS's address", async || {
             let log = process.log()?;
-            let address = log.lines().find_map(|line| line.strip_prefix("listening on "));
-            Ok(address.map(|address| Ok(address.to_owned())))
+            Ok(log
+                .lines()
+                .find_map(|line| line.strip_prefix("listening on ").map(str::to_owned)))
         });
-        let endpoint = format!("http://{}", address.await??);
+        let endpoint = format!("http://{}", address.await?);
         // No kept connections: they would belong to the runtime of whichever test opened them.
         let http = reqwest::Client::builder()
             .no_proxy()

@@ -12,7 +12,7 @@ use tokio::process::Command;
 
 use super::Testbed;
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// What a command answered, good or bad.
 #[derive(Clone, Debug)]

@@ -1,20 +1,19 @@
-//! Owns etcd, kube-apiserver and kube-controller-manager: their flags, readiness, restart and order of ending.
+//! Owns the control plane as a whole: etcd, the API server and the controllers, in order up and in order down.
 //!
 //! It must not put anything into the cluster.
 
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use axum::http::Request;
+use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::{Api, Client, Config};
 
+use super::api_server::ApiServer;
 use super::audit::AuditLog;
-use super::credentials::{self, ADMIN, CONTROLLER_MANAGER, Credentials};
+use super::credentials::{ADMIN, CONTROLLER_MANAGER, Credentials};
 use super::options::TestbedOptions;
 use super::process::Process;
 use super::tools::Tools;
@@ -22,14 +21,14 @@ use super::watchdog::{Watchdog, locked};
 use super::{ports, wait};
 
 /// Generous: the machine may be building something at the same time.
-const START: Duration = Duration::from_secs(120);
+const START: Duration = Duration::from_mins(2);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub struct ControlPlane {
     etcd: Arc<Process>,
     api_server: Mutex<Arc<Process>>,
     controller_manager: Arc<Process>,
-    launch: ApiServerLaunch,
+    launch: ApiServer,
     audit_log: AuditLog,
     kubeconfig: PathBuf,
     admin: Config,
@@ -45,7 +44,7 @@ impl ControlPlane {
     ) -> Result<Self> {
         let (etcd, etcd_port) = start_etcd(folder, tools, watchdog).await?;
         let audit_log = AuditLog::prepare(folder, options.audit_reads)?;
-        let launch = ApiServerLaunch::new(folder, tools, credentials, options, &audit_log, etcd_port)?;
+        let launch = ApiServer::new(folder, tools, credentials, options, &audit_log, etcd_port)?;
         let api_server = launch.spawn(watchdog)?;
         credentials.write_kubeconfigs(&launch.server, &launch.authority)?;
         let kubeconfig = credentials.kubeconfig(ADMIN);
@@ -102,15 +101,16 @@ impl ControlPlane {
         &self.controller_manager
     }
 
+    /// An error if a part has ended by itself.
     pub fn health(&self) -> Result<()> {
-        self.etcd.alive()?;
-        self.api_server().alive()?;
-        self.controller_manager.alive()
+        self.etcd.not_crashed()?;
+        self.api_server().not_crashed()?;
+        self.controller_manager.not_crashed()
     }
 
-    pub async fn restart_api_server(&self, watchdog: &Arc<Watchdog>) -> Result<()> {
-        self.end_api_server().await?;
-        let next = self.launch.spawn(watchdog)?;
+    /// Start it again after [`Self::end_api_server`]: the same port, the same data, the same keys.
+    pub async fn start_api_server(&self) -> Result<()> {
+        let next = self.launch.spawn(self.etcd.watchdog())?;
         *locked(&self.api_server) = Arc::clone(&next);
         self.launch.serving(&self.kubeconfig, &next).await?;
         Ok(())
@@ -123,11 +123,11 @@ impl ControlPlane {
     }
 
     /// It ends slowly, and its successor or etcd's end must wait until nobody listens any more.
-    async fn end_api_server(&self) -> Result<()> {
+    pub async fn end_api_server(&self) -> Result<()> {
         self.api_server().end(PATIENCE).await?;
         let port = self.launch.port;
         wait::until(PATIENCE, "the API server's port to close", async || {
-            Ok((!is_open(port)).then_some(()))
+            Ok((!ports::is_open(port)).then_some(()))
         })
         .await
     }
@@ -171,7 +171,8 @@ async fn start_etcd(folder: &Path, tools: &Tools, watchdog: &Arc<Watchdog>) -> R
         .arg("--unsafe-no-fsync")
         .arg("--log-level=warn");
     let etcd = Process::spawn("etcd", &mut command, &folder.join("etcd.log"), watchdog)?;
-    wait_while_alive(&etcd, "etcd's port", async || Ok(is_open(port).then_some(()))).await?;
+    etcd.until(START, "etcd's port", async || Ok(ports::is_open(port).then_some(())))
+        .await?;
     Ok((etcd, port))
 }
 
@@ -180,7 +181,7 @@ fn start_controller_manager(
     tools: &Tools,
     credentials: &Credentials,
     options: &TestbedOptions,
-    launch: &ApiServerLaunch,
+    launch: &ApiServer,
     watchdog: &Arc<Watchdog>,
 ) -> Result<Arc<Process>> {
     let mut command = Command::new(&tools.kube_controller_manager);
@@ -193,6 +194,8 @@ fn start_controller_manager(
         .arg("--use-service-account-credentials=true")
         .arg(format!("--root-ca-file={}", launch.authority.display()))
         .arg("--leader-elect=false")
+        // Its own brake makes tests wait.
+        .args(["--kube-api-qps=200", "--kube-api-burst=400"])
         // Nobody reads its metrics, and a port less is a collision less.
         .arg("--secure-port=0");
     Process::spawn(

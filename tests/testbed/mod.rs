@@ -7,7 +7,7 @@
 //! ```ignore
 //! let testbed = Testbed::start("rollout").await?;            // or `testbed::shared().await?`
 //! let seed = testbed.aws().seed("demo", "1.33").await?;
-//! let nodes = NodeSimulator::start(testbed.admin(), testbed.aws(), NodeOptions::default());
+//! let nodes = NodeSimulator::start(testbed.admin(), testbed.aws(), NodeOptions::default())?;
 //! testbed.kubectl(&["get", "nodes"]).await?.success()?;
 //! testbed.until(Duration::from_secs(10), "a node", async || ...).await?;
 //! testbed.stop().await?;
@@ -32,12 +32,15 @@
     reason = "the output of tests and of the demo is where a broken testbed is reported"
 )]
 
+pub mod api_server;
 pub mod audit;
 pub mod aws;
+pub mod aws_administration;
 pub mod aws_fault;
 pub mod command_line;
 pub mod control_plane;
 pub mod credentials;
+pub mod kubelets;
 pub mod node_objects;
 pub mod nodes;
 pub mod operator;
@@ -52,7 +55,8 @@ pub mod watchdog;
 #[allow(unused_imports, reason = "not every binary uses every one")]
 pub use self::{
     audit::AuditPosition,
-    aws::{Aws, Call, Seed, SimulatedInstance},
+    aws::Aws,
+    aws_administration::{Call, Seed, SimulatedInstance},
     aws_fault::Fault,
     command_line::Output,
     nodes::{NodeOptions, NodeSimulator},
@@ -72,7 +76,7 @@ use kube::Client;
 use self::control_plane::ControlPlane;
 use self::credentials::Credentials;
 use self::tools::Tools;
-use self::watchdog::Watchdog;
+use self::watchdog::{Watchdog, locked};
 
 /// One control plane, one simulated AWS, and whatever was started beside them.
 pub struct Testbed {
@@ -131,14 +135,15 @@ impl Testbed {
         &self.control_plane
     }
 
-    pub fn free_port(&self) -> Result<u16> {
+    /// A port of the loopback address for something that a test starts.
+    pub fn free_port() -> Result<u16> {
         ports::free_port()
     }
 
     /// An error, with the end of the log, as soon as a part has ended by itself.
     pub fn health(&self) -> Result<()> {
         self.control_plane.health()?;
-        self.aws.process().alive()
+        self.aws.process().not_crashed()
     }
 
     /// [`wait::until`] that gives up at once when a part of the testbed has died.
@@ -157,7 +162,17 @@ impl Testbed {
 
     /// The API server goes down as on an upgrade and comes back on the same port with the same data.
     pub async fn api_server_restart(&self) -> Result<()> {
-        self.control_plane.restart_api_server(&self.watchdog).await
+        self.api_server_stop().await?;
+        self.api_server_start().await
+    }
+
+    /// Connections are refused until [`Self::api_server_start`].
+    pub async fn api_server_stop(&self) -> Result<()> {
+        self.control_plane.end_api_server().await
+    }
+
+    pub async fn api_server_start(&self) -> Result<()> {
+        self.control_plane.start_api_server().await
     }
 
     /// The API server stops answering, with its connections left open.
@@ -176,7 +191,7 @@ impl Testbed {
 
     /// End everything in order: guests, controllers, API server, etcd once the API server's port is closed, AWS.
     pub async fn stop(self) -> Result<()> {
-        let guests: Vec<_> = std::mem::take(&mut *self.guests.lock().unwrap_or_else(|e| e.into_inner()));
+        let guests = std::mem::take(&mut *locked(&self.guests));
         for guest in guests.iter().filter_map(Weak::upgrade) {
             guest.kill().await?;
         }
@@ -186,11 +201,8 @@ impl Testbed {
         Ok(())
     }
 
-    pub(crate) fn register_guest(&self, guest: &Arc<Process>) {
-        self.guests
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .push(Arc::downgrade(guest));
+    fn register_guest(&self, guest: &Arc<Process>) {
+        locked(&self.guests).push(Arc::downgrade(guest));
     }
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::aws::SimulatedInstance;
+use super::aws_administration::SimulatedInstance;
 
 /// What the operator finds out about a node's image: nodes register with this label.
 pub const IMAGE_LABEL: &str = "instancemgr.keikoproj.io/image";
@@ -87,17 +87,17 @@ pub fn wanted_taints(node: &Node, ready: bool) -> Option<Vec<Taint>> {
         .as_ref()
         .and_then(|spec| spec.taints.clone())
         .unwrap_or_default();
-    let before = taints.clone();
-    taints.retain(|taint| taint.key != NOT_READY_TAINT);
-    if !ready {
-        taints.push(Taint {
+    let tainted = taints.iter().any(|taint| taint.key == NOT_READY_TAINT);
+    match (ready, tainted) {
+        (true, true) => taints.retain(|taint| taint.key != NOT_READY_TAINT),
+        (false, false) => taints.push(Taint {
             key: NOT_READY_TAINT.into(),
             effect: "NoSchedule".into(),
             ..Taint::default()
-        });
-        taints.sort_by_key(|taint| before.iter().position(|old| old.key == taint.key));
+        }),
+        _ => return None,
     }
-    (taints != before).then_some(taints)
+    Some(taints)
 }
 
 /// The lease by which the node's health is judged, gone together with its node.

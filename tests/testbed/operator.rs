@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
+use super::Testbed;
 use super::process::Process;
-use super::{Testbed, wait};
 
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_mins(1);
 
 pub struct Operator {
     process: Arc<Process>,
@@ -52,15 +52,12 @@ impl Operator {
     /// Wait for 200 from `/readyz` on this port of the loopback address.
     pub async fn ready(&mut self, port: u16) -> Result<()> {
         self.port = Some(port);
-        wait::until(READY, "the operator to be ready", async || {
-            if let Err(crash) = self.process.alive() {
-                return Ok(Some(Err(crash)));
-            }
+        let ready = self.process.until(READY, "the operator to be ready", async || {
             let (status, text) = self.get("/readyz").await?;
-            anyhow::ensure!(status == 200, "/readyz answered {status}: {text}");
-            Ok(Some(Ok(())))
-        })
-        .await?
+            ensure!(status == 200, "/readyz answered {status}: {text}");
+            Ok(Some(()))
+        });
+        ready.await
     }
 
     /// Status and body of a path of its admin server, such as `/metrics`; [`Self::ready`] first.
@@ -84,7 +81,7 @@ impl Operator {
         self.process.kill().await
     }
 
-    /// STOP and CONT make it hang and go on; it must be given any other name of a signal too.
+    /// A signal by name: STOP and CONT make it hang and go on.
     pub fn signal(&self, name: &str) -> Result<()> {
         self.process.signal(name)
     }

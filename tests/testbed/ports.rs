@@ -1,6 +1,6 @@
 //! Owns the choice of ports on the loopback address. It must not keep them open.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Result, bail};
@@ -23,4 +23,9 @@ pub fn free_port() -> Result<u16> {
         }
     }
     bail!("no port between {FIRST} and {} is free", FIRST + COUNT)
+}
+
+/// Whether anything listens there.
+pub fn is_open(port: u16) -> bool {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use tokio::sync::watch;
 
+use super::wait;
 use super::watchdog::{Watchdog, locked};
 
 const TAIL_LINES: usize = 25;
@@ -99,6 +100,29 @@ impl Process {
         }
     }
 
+    /// The same, but an end that was asked for is no error.
+    pub fn not_crashed(&self) -> Result<()> {
+        if self.end_wanted.load(Ordering::SeqCst) {
+            Ok(())
+        } else {
+            self.alive()
+        }
+    }
+
+    /// [`wait::until`] that ends at once, with the log, when this process has ended.
+    pub async fn until<T>(
+        &self,
+        deadline: Duration,
+        what: &str,
+        mut probe: impl AsyncFnMut() -> Result<Option<T>>,
+    ) -> Result<T> {
+        let waiting = wait::until(deadline, what, async || match self.alive() {
+            Ok(()) => probe().await.map(|seen| seen.map(Ok)),
+            Err(crash) => Ok(Some(Err(crash))),
+        });
+        waiting.await?.with_context(|| format!("while waiting for {what}"))
+    }
+
     pub async fn ended(&self, deadline: Duration) -> Result<ExitStatus> {
         let mut ended = self.ended.clone();
         let waiting = tokio::time::timeout(deadline, ended.wait_for(Option::is_some)).await;
@@ -108,19 +132,21 @@ impl Process {
     }
 
     /// Send a signal by name, such as `STOP`.
-    pub fn signal(&self, signal: &str) -> Result<()> {
+    pub fn signal(&self, name: &str) -> Result<()> {
         self.alive()?;
-        if matches!(signal, "TERM" | "KILL" | "INT") {
+        if matches!(name, "TERM" | "KILL" | "INT") {
             self.end_wanted.store(true, Ordering::SeqCst);
         }
         // The shell's own `kill`: no unsafe code here, and the program of that name is not everywhere.
         let sent = Command::new("sh")
-            .args(["-c", "kill -s \"$1\" \"$2\"", "signal", signal, &self.pid.to_string()])
+            .args(["-c", "kill -s \"$1\" \"$2\"", "signal", name, &self.pid.to_string()])
+            .stdin(Stdio::null())
             .stderr(Stdio::null())
             .status()
-            .with_context(|| format!("sending {signal} to {}", self.name))?;
-        if !sent.success() && self.exit_status().is_none() && !matches!(signal, "TERM" | "KILL" | "INT") {
-            bail!("{} did not take the signal {signal}", self.name);
+            .with_context(|| format!("sending {name} to {}", self.name))?;
+        // It may have ended in between.
+        if !sent.success() && self.exit_status().is_none() {
+            bail!("{} did not take the signal {name}", self.name);
         }
         Ok(())
     }
@@ -147,7 +173,12 @@ impl Process {
 
     /// Ask, then insist: for parts whose own manner of ending is of no interest.
     pub async fn end(&self, patience: Duration) -> Result<()> {
-        if self.terminate(patience).await.is_err() {
+        if self.exit_status().is_none() {
+            self.signal("TERM").ok();
+            // One that was paused would not notice.
+            self.signal("CONT").ok();
+        }
+        if self.ended(patience).await.is_err() {
             self.kill().await?;
         }
         Ok(())
@@ -157,6 +188,10 @@ impl Process {
     pub fn close_stdin(&self) {
         self.end_wanted.store(true, Ordering::SeqCst);
         locked(&self.stdin).take();
+    }
+
+    pub(super) fn watchdog(&self) -> &Arc<Watchdog> {
+        &self.watchdog
     }
 
     pub fn log_path(&self) -> &Path {

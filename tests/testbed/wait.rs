@@ -27,7 +27,7 @@ pub async fn until<T>(deadline: Duration, what: &str, mut probe: impl AsyncFnMut
                 seen = Some(format!(
                     "try {tries} had no answer; before: {}",
                     seen.as_deref().unwrap_or("nothing")
-                ))
+                ));
             }
         }
         if Instant::now() + INTERVAL > end {

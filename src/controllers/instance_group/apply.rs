@@ -24,8 +24,16 @@ pub struct Applied {
 }
 
 /// Carries out actions until one fails.
-pub async fn apply(context: &Context, group: &InstanceGroup, requests: &[InstanceGroupUpgradeRequest], actions: &[Action]) -> Applied {
-    let mut applied = Applied { group: Some(group.clone()), failure: None };
+pub async fn apply(
+    context: &Context,
+    group: &InstanceGroup,
+    requests: &[InstanceGroupUpgradeRequest],
+    actions: &[Action],
+) -> Applied {
+    let mut applied = Applied {
+        group: Some(group.clone()),
+        failure: None,
+    };
     for action in actions {
         info!(action = %action, "apply");
         let result = match action {
@@ -72,17 +80,30 @@ async fn on_group(context: &Context, applied: &mut Applied, action: &Action) -> 
 }
 
 async fn open(context: &Context, request: &InstanceGroupUpgradeRequest) -> Result<(), Failure> {
-    let created = context.own_requests.wrote(context.request_writer.create(request).await?);
-    let from = request.spec.from.as_ref().and_then(|from| from.image_id.as_deref()).unwrap_or("-");
+    let created = context
+        .own_requests
+        .wrote(context.request_writer.create(request).await?);
+    let from = request
+        .spec
+        .from
+        .as_ref()
+        .and_then(|from| from.image_id.as_deref())
+        .unwrap_or("-");
     let to = request.spec.target.image_id.as_deref().unwrap_or("-");
     let notice = Notice {
         warning: false,
         reason: "UpgradeRequestOpened",
         message: format!("{}: {} from {from} to {to}", created.name_any(), request.spec.reason),
     };
-    context.publisher.publish(&created.object_ref(&()), &notice, clock::now()).await;
+    context
+        .publisher
+        .publish(&created.object_ref(&()), &notice, clock::now())
+        .await;
     if let Some(owner) = group_of(context, request) {
-        context.publisher.publish(&owner.object_ref(&()), &notice, clock::now()).await;
+        context
+            .publisher
+            .publish(&owner.object_ref(&()), &notice, clock::now())
+            .await;
     }
     Ok(())
 }
@@ -90,20 +111,36 @@ async fn open(context: &Context, request: &InstanceGroupUpgradeRequest) -> Resul
 /// The group that owns a request, as watched.
 fn group_of(context: &Context, request: &InstanceGroupUpgradeRequest) -> Option<InstanceGroup> {
     let namespace = request.namespace()?;
-    let guarded = crate::cluster::stores::find(&context.groups, Some(&namespace), &request.spec.instance_group_ref.name)?;
+    let guarded =
+        crate::cluster::stores::find(&context.groups, Some(&namespace), &request.spec.instance_group_ref.name)?;
     guarded.0.as_ref().ok().cloned()
 }
 
 /// Writes a request's status, then publishes the transition on the request and on its group.
-async fn move_request(context: &Context, requests: &[InstanceGroupUpgradeRequest], step: &RequestMove) -> Result<(), Failure> {
-    let Some(request) = requests.iter().find(|request| request.uid().as_deref() == Some(step.request.uid.as_str())) else {
+async fn move_request(
+    context: &Context,
+    requests: &[InstanceGroupUpgradeRequest],
+    step: &RequestMove,
+) -> Result<(), Failure> {
+    let Some(request) = requests
+        .iter()
+        .find(|request| request.uid().as_deref() == Some(step.request.uid.as_str()))
+    else {
         return Ok(());
     };
-    let written = context.own_requests.wrote(context.request_writer.status(request, &step.status).await?);
+    let written = context
+        .own_requests
+        .wrote(context.request_writer.status(request, &step.status).await?);
     if let Some(notice) = &step.notice {
-        context.publisher.publish(&written.object_ref(&()), notice, clock::now()).await;
+        context
+            .publisher
+            .publish(&written.object_ref(&()), notice, clock::now())
+            .await;
         if let Some(owner) = group_of(context, &written) {
-            context.publisher.publish(&owner.object_ref(&()), notice, clock::now()).await;
+            context
+                .publisher
+                .publish(&owner.object_ref(&()), notice, clock::now())
+                .await;
         }
     }
     Ok(())
@@ -127,7 +164,13 @@ async fn remove(context: &Context, group: &InstanceGroup, request: &RequestRef) 
 async fn at_aws(context: &Context, action: &Action) -> Result<(), Failure> {
     let aws = &context.connection;
     match action {
-        Action::CreateTemplate { name, mark, inputs, token, tags } => {
+        Action::CreateTemplate {
+            name,
+            mark,
+            inputs,
+            token,
+            tags,
+        } => {
             let new = NewTemplate {
                 name: name.clone(),
                 description: mark.describe(),
@@ -137,12 +180,26 @@ async fn at_aws(context: &Context, action: &Action) -> Result<(), Failure> {
             };
             aws.create_launch_template(&new).await.map(drop)
         }
-        Action::CreateVersion { template_id, mark, inputs, token } => {
-            aws.create_template_version(template_id, &mark.describe(), token, inputs).await.map(drop)
-        }
+        Action::CreateVersion {
+            template_id,
+            mark,
+            inputs,
+            token,
+        } => aws
+            .create_template_version(template_id, &mark.describe(), token, inputs)
+            .await
+            .map(drop),
         Action::SetDefaultVersion { template_id, number } => aws.set_default_version(template_id, *number).await,
         Action::DeleteVersions { template_id, numbers } => aws.delete_template_versions(template_id, numbers).await,
-        Action::CreateGroup { name, template_id, version, min_size, max_size, subnets, tags } => {
+        Action::CreateGroup {
+            name,
+            template_id,
+            version,
+            min_size,
+            max_size,
+            subnets,
+            tags,
+        } => {
             let new = NewGroup {
                 name: name.clone(),
                 template_id: template_id.clone(),

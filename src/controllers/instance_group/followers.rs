@@ -68,7 +68,13 @@ impl Followers {
     /// The groups that follow something.
     #[must_use]
     pub fn of(&self, followed: &Followed) -> Vec<GroupName> {
-        self.lock().by_followed.get(followed).into_iter().flatten().cloned().collect()
+        self.lock()
+            .by_followed
+            .get(followed)
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect()
     }
 
     /// Everything that any group follows.

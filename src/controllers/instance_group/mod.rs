@@ -34,7 +34,12 @@ pub const NAME: &str = "instance-group";
 const RESYNC: Duration = Duration::from_secs(10 * 3600);
 
 /// Runs reconciles for every group that is woken, until `stop` ends and what is under way is finished.
-pub async fn run(context: Arc<Context>, wakes: UnboundedReceiver<ObjectRef<GuardedGroup>>, workers: u16, stop: impl Future<Output = ()> + Send + 'static) {
+pub async fn run(
+    context: Arc<Context>,
+    wakes: UnboundedReceiver<ObjectRef<GuardedGroup>>,
+    workers: u16,
+    stop: impl Future<Output = ()> + Send + 'static,
+) {
     let queue = wakes.map(Ok::<_, std::convert::Infallible>).take_until(Box::pin(stop));
     let config = Config::default().concurrency(workers);
     let store = context.groups.clone();
@@ -136,11 +141,19 @@ fn next_look(context: &Context, group: &InstanceGroup, plan: &Plan, failure: Opt
 /// An object that the watch delivers but that is not an instance group as we know it. All others go on.
 async fn unreadable(context: &Context, guarded: &GuardedGroup, reason: &str) {
     let DeserializeGuard(_) = guarded;
-    error!(name = guarded.name_any(), namespace = guarded.namespace(), reason, "cannot be read as an instance group");
+    error!(
+        name = guarded.name_any(),
+        namespace = guarded.namespace(),
+        reason,
+        "cannot be read as an instance group"
+    );
     let notice = Notice {
         warning: true,
         reason: "Unreadable",
         message: format!("cannot be read as an instance group, so nothing is done for it: {reason}"),
     };
-    context.publisher.publish(&guarded.object_ref(&()), &notice, clock::now()).await;
+    context
+        .publisher
+        .publish(&guarded.object_ref(&()), &notice, clock::now())
+        .await;
 }

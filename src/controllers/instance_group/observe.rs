@@ -50,7 +50,10 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> Observed {
         images: BTreeMap::new(),
     };
     let hands_off = !unsupported_fields(group).is_empty() || !unsupported_settings(&observed.settings_keys).is_empty();
-    if !group.is_being_deleted() && !hands_off && let Ok(wanted) = Wanted::parse(group) {
+    if !group.is_being_deleted()
+        && !hands_off
+        && let Ok(wanted) = Wanted::parse(group)
+    {
         look_up(context, &wanted, &mut observed, &mut follows).await;
         observed.failed_activity = failed_activity(context, &observed).await;
     }
@@ -63,7 +66,11 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> Observed {
 
 /// The requests that name this very group, oldest first, each in its newest known state.
 fn requests(context: &Context, group: &InstanceGroup) -> Vec<InstanceGroupUpgradeRequest> {
-    let (namespace, name, uid) = (group.namespace().unwrap_or_default(), group.name_any(), group.uid().unwrap_or_default());
+    let (namespace, name, uid) = (
+        group.namespace().unwrap_or_default(),
+        group.name_any(),
+        group.uid().unwrap_or_default(),
+    );
     let ours = |request: &InstanceGroupUpgradeRequest| {
         let of = &request.spec.instance_group_ref;
         request.namespace().as_deref() == Some(namespace.as_str()) && of.name == name && of.uid == uid
@@ -71,29 +78,58 @@ fn requests(context: &Context, group: &InstanceGroup) -> Vec<InstanceGroupUpgrad
     let mut seen = BTreeSet::new();
     let mut requests = Vec::new();
     for guarded in context.requests.state() {
-        let DeserializeGuard(Ok(request)) = guarded.as_ref() else { continue };
+        let DeserializeGuard(Ok(request)) = guarded.as_ref() else {
+            continue;
+        };
         if !ours(request) {
             continue;
         }
         seen.insert(request.name_any());
-        requests.extend(context.own_requests.newer(Arc::new(request.clone())).filter(|request| ours(request)));
+        requests.extend(
+            context
+                .own_requests
+                .newer(Arc::new(request.clone()))
+                .filter(|request| ours(request)),
+        );
     }
     requests.extend(context.own_requests.unseen(|_, name| seen.contains(name), ours));
     let mut requests: Vec<InstanceGroupUpgradeRequest> = requests.into_iter().map(Arc::unwrap_or_clone).collect();
-    requests.sort_by_key(|request| (request.metadata.creation_timestamp.as_ref().map(|time| time.0), request.name_any()));
+    requests.sort_by_key(|request| {
+        (
+            request.metadata.creation_timestamp.as_ref().map(|time| time.0),
+            request.name_any(),
+        )
+    });
     requests
 }
 
 fn settings_keys(context: &Context) -> Vec<String> {
-    context.settings.state().iter().flat_map(|settings| settings.data.iter().flatten().map(|(key, _)| key.clone())).collect()
+    context
+        .settings
+        .state()
+        .iter()
+        .flat_map(|settings| settings.data.iter().flatten().map(|(key, _)| key.clone()))
+        .collect()
 }
 
 fn namespace_lock(context: &Context, namespace: &str) -> Option<String> {
-    find(&context.namespaces, None, namespace)?.metadata.annotations.as_ref()?.get(annotation::LOCK_UPGRADES).cloned()
+    find(&context.namespaces, None, namespace)?
+        .metadata
+        .annotations
+        .as_ref()?
+        .get(annotation::LOCK_UPGRADES)
+        .cloned()
 }
 
-async fn scaling_group(context: &Context, group: &InstanceGroup, moving: bool, follows: &mut BTreeSet<Followed>) -> Fact<AutoScalingGroup> {
-    let Some(name) = scaling_group_name(group) else { return Fact::NotFound };
+async fn scaling_group(
+    context: &Context,
+    group: &InstanceGroup,
+    moving: bool,
+    follows: &mut BTreeSet<Followed>,
+) -> Fact<AutoScalingGroup> {
+    let Some(name) = scaling_group_name(group) else {
+        return Fact::NotFound;
+    };
     follows.insert(Followed::ScalingGroup(name.clone()));
     let freshness = if moving { Freshness::Fresh } else { Freshness::Snapshot };
     context.inventory.group(&name, freshness).await
@@ -107,7 +143,9 @@ async fn template(
     scaling_group: &Fact<AutoScalingGroup>,
     follows: &mut BTreeSet<Followed>,
 ) -> Fact<LaunchTemplate> {
-    let Some(name) = template_name(group) else { return Fact::NotFound };
+    let Some(name) = template_name(group) else {
+        return Fact::NotFound;
+    };
     follows.insert(Followed::Template(name.clone()));
     let complete = moving || scaling_group.found().is_none();
     let template = context.inventory.template(&name, Freshness::Snapshot, complete).await;
@@ -126,14 +164,23 @@ async fn template(
 }
 
 fn nodes(context: &Context, scaling_group: &Fact<AutoScalingGroup>) -> BTreeMap<String, Node> {
-    let instances = scaling_group.found().map(|group| group.instances.as_slice()).unwrap_or_default();
-    instances.iter().filter_map(|instance| Some((instance.id.clone(), context.nodes.on(&instance.id)?))).collect()
+    let instances = scaling_group
+        .found()
+        .map(|group| group.instances.as_slice())
+        .unwrap_or_default();
+    instances
+        .iter()
+        .filter_map(|instance| Some((instance.id.clone(), context.nodes.on(&instance.id)?)))
+        .collect()
 }
 
 /// Looks up what rendering needs, then the image.
 async fn look_up(context: &Context, wanted: &Wanted, observed: &mut Observed, follows: &mut BTreeSet<Followed>) {
     follows.insert(Followed::Cluster(wanted.identity.cluster.clone()));
-    let asker = Asker { group: &wanted.identity.uid, generation: observed.group.metadata.generation.unwrap_or_default() };
+    let asker = Asker {
+        group: &wanted.identity.uid,
+        generation: observed.group.metadata.generation.unwrap_or_default(),
+    };
     let cluster = context.clusters.cluster(&wanted.identity.cluster).await;
     let (profile, instance_type) = tokio::join!(
         context.lookups.instance_profile(asker, &wanted.instance_profile),
@@ -142,14 +189,20 @@ async fn look_up(context: &Context, wanted: &Wanted, observed: &mut Observed, fo
     observed.look_ups.profile = profile;
     observed.look_ups.instance_type = instance_type;
     observed.look_ups.cluster = cluster;
-    let Fact::Found(cluster) = observed.look_ups.cluster.clone() else { return };
+    let Fact::Found(cluster) = observed.look_ups.cluster.clone() else {
+        return;
+    };
     let (subnets, security_groups) = tokio::join!(
         context.lookups.subnets(asker, &cluster.vpc_id, &wanted.subnets),
-        context.lookups.security_groups(asker, &cluster.vpc_id, &wanted.security_groups),
+        context
+            .lookups
+            .security_groups(asker, &cluster.vpc_id, &wanted.security_groups),
     );
     observed.look_ups.subnets = subnets;
     observed.look_ups.security_groups = security_groups;
-    let Fact::Found(instance_type) = observed.look_ups.instance_type.clone() else { return };
+    let Fact::Found(instance_type) = observed.look_ups.instance_type.clone() else {
+        return;
+    };
     let mut images: BTreeSet<String> = BTreeSet::new();
     match image_source(&observed.group, wanted, &cluster, &instance_type) {
         Ok(ImageSource::Id(id)) => {
@@ -165,8 +218,20 @@ async fn look_up(context: &Context, wanted: &Wanted, observed: &mut Observed, fo
         }
         Err(_) => {}
     }
-    images.extend(observed.requests.iter().filter(|request| !request.is_terminal()).filter_map(|request| request.spec.target.image_id.clone()));
-    images.extend(observed.group.status.iter().filter_map(|status| status.image.as_ref()?.current.clone()));
+    images.extend(
+        observed
+            .requests
+            .iter()
+            .filter(|request| !request.is_terminal())
+            .filter_map(|request| request.spec.target.image_id.clone()),
+    );
+    images.extend(
+        observed
+            .group
+            .status
+            .iter()
+            .filter_map(|status| status.image.as_ref()?.current.clone()),
+    );
     for id in images.into_iter().filter(|id| id.starts_with("ami-")) {
         follows.insert(Followed::Image(id.clone()));
         let image: Fact<Image> = context.catalogue.image(&id).await;
@@ -177,18 +242,31 @@ async fn look_up(context: &Context, wanted: &Wanted, observed: &mut Observed, fo
 /// Asks why no instance comes, only while fewer are there than wanted.
 async fn failed_activity(context: &Context, observed: &Observed) -> Option<FailedActivity> {
     let group = observed.scaling_group.found()?;
-    let present = group.instances.iter().filter(|instance| !instance.terminating()).count();
+    let present = group
+        .instances
+        .iter()
+        .filter(|instance| !instance.terminating())
+        .count();
     if i32::try_from(present).is_ok_and(|present| present >= group.desired_capacity) {
         return None;
     }
     // Failing to learn the reason must not hide that nodes are missing.
-    context.connection.latest_failed_activity(&group.name).await.ok().flatten()
+    context
+        .connection
+        .latest_failed_activity(&group.name)
+        .await
+        .ok()
+        .flatten()
 }
 
 /// Whether nodes or instances of the group are still to come.
 fn waits_for_nodes(observed: &Observed) -> bool {
     observed.scaling_group.found().is_none_or(|group| {
-        let ready = group.instances.iter().filter(|instance| observed.nodes.get(&instance.id).is_some_and(|node| node.ready)).count();
+        let ready = group
+            .instances
+            .iter()
+            .filter(|instance| observed.nodes.get(&instance.id).is_some_and(|node| node.ready))
+            .count();
         i32::try_from(ready) != Ok(group.desired_capacity) || ready != group.instances.len()
     })
 }

@@ -30,7 +30,10 @@ pub async fn report(context: &Context, plan: &Plan, applied: &Applied) -> Result
     }
     if applied.failure.is_none() {
         for notice in &plan.notices {
-            context.publisher.publish(&group.object_ref(&()), notice, clock::now()).await;
+            context
+                .publisher
+                .publish(&group.object_ref(&()), notice, clock::now())
+                .await;
         }
     }
     Ok(())
@@ -51,7 +54,10 @@ fn show(status: &mut InstanceGroupStatus, failure: &Failure, now: Timestamp) {
         observed_generation: status.observed_generation,
         last_transition_time: Time(now),
     };
-    let shown = [condition(failure_condition(failure.class), "True"), condition(ConditionType::Ready, "False")];
+    let shown = [
+        condition(failure_condition(failure.class), "True"),
+        condition(ConditionType::Ready, "False"),
+    ];
     for condition in shown {
         set_condition(&mut status.conditions, condition, now);
     }

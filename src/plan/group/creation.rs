@@ -32,7 +32,12 @@ pub fn plan(draft: &mut Draft<'_>, wanted: &Wanted, ground: Result<Ground, Probl
         Fact::NotFound => None,
         Fact::Unknown(failure) => return draft.obstacle(&Problem::Unknown(failure.clone())),
     };
-    let version = template.and_then(|template| Some((template, upkeep::with_fingerprint(template, &approved.mark.fingerprint)?)));
+    let version = template.and_then(|template| {
+        Some((
+            template,
+            upkeep::with_fingerprint(template, &approved.mark.fingerprint)?,
+        ))
+    });
     if let Some((template, version)) = version {
         return create_group(draft, wanted, &ground, template, version);
     }
@@ -46,7 +51,12 @@ pub fn plan(draft: &mut Draft<'_>, wanted: &Wanted, ground: Result<Ground, Probl
     }
     let message = "the Auto Scaling group and the approved launch template version were deleted and the manifest has moved on; \
                    put it back to what is approved, or delete the group and create it anew";
-    draft.condition(ConditionType::ApprovedTemplateLost, true, "ApprovedTemplateLost", message);
+    draft.condition(
+        ConditionType::ApprovedTemplateLost,
+        true,
+        "ApprovedTemplateLost",
+        message,
+    );
     draft.headline(CurrentState::Failed, "ApprovedTemplateLost", message);
     draft.wait("ApprovedTemplateLost", message);
 }
@@ -59,16 +69,35 @@ fn first_approval(draft: &mut Draft<'_>, wanted: &Wanted, ground: &Ground) {
     };
     draft.status.fingerprint = None;
     records::record_creation(draft, &mark, &image.id);
-    draft.headline(CurrentState::InitCreate, "Creating", &format!("creates the group with image {}", image.id));
+    draft.headline(
+        CurrentState::InitCreate,
+        "Creating",
+        &format!("creates the group with image {}", image.id),
+    );
     draft.again();
 }
 
 /// Makes the version that the group will be pinned to.
-fn create_version(draft: &mut Draft<'_>, wanted: &Wanted, template: Option<&LaunchTemplate>, mark: VersionMark, inputs: LaunchInputs) {
-    draft.headline(CurrentState::ReconcileModifying, "Creating", "makes the launch template");
+fn create_version(
+    draft: &mut Draft<'_>,
+    wanted: &Wanted,
+    template: Option<&LaunchTemplate>,
+    mark: VersionMark,
+    inputs: LaunchInputs,
+) {
+    draft.headline(
+        CurrentState::ReconcileModifying,
+        "Creating",
+        "makes the launch template",
+    );
     let token = wanted.identity.client_token("create", &mark.fingerprint);
     draft.act(match template {
-        Some(template) => Action::CreateVersion { template_id: template.id.clone(), mark, inputs: Box::new(inputs), token },
+        Some(template) => Action::CreateVersion {
+            template_id: template.id.clone(),
+            mark,
+            inputs: Box::new(inputs),
+            token,
+        },
         None => Action::CreateTemplate {
             name: wanted.identity.launch_template(),
             mark,
@@ -86,8 +115,16 @@ fn create_group(draft: &mut Draft<'_>, wanted: &Wanted, ground: &Ground, templat
     draft.status.active_scaling_group_name = Some(name.clone());
     draft.status.active_launch_template_name = Some(template.name.clone());
     draft.status.tag_keys = wanted.configuration.tags.iter().map(|tag| tag.key.clone()).collect();
-    draft.headline(CurrentState::ReconcileModifying, "Creating", &format!("makes Auto Scaling group {name} on version {version}"));
-    draft.notice(false, "InstanceGroupCreated", format!("creates Auto Scaling group {name} on launch template version {version}"));
+    draft.headline(
+        CurrentState::ReconcileModifying,
+        "Creating",
+        &format!("makes Auto Scaling group {name} on version {version}"),
+    );
+    draft.notice(
+        false,
+        "InstanceGroupCreated",
+        format!("creates Auto Scaling group {name} on launch template version {version}"),
+    );
     draft.act(Action::CreateGroup {
         name,
         template_id: template.id.clone(),

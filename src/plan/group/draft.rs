@@ -79,17 +79,28 @@ impl<'a> Draft<'a> {
 
     /// Asks for the next look after a number of seconds, at the latest.
     pub fn look_in(&mut self, seconds: i64) {
-        self.look_at(self.now().saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(self.now()));
+        self.look_at(
+            self.now()
+                .saturating_add(SignedDuration::from_secs(seconds))
+                .unwrap_or(self.now()),
+        );
     }
 
     /// An Event about the group, once the status is written.
     pub fn notice(&mut self, warning: bool, reason: &'static str, message: String) {
-        self.notices.push(Notice { warning, reason, message });
+        self.notices.push(Notice {
+            warning,
+            reason,
+            message,
+        });
     }
 
     /// Says why nothing more is done now.
     pub fn wait(&mut self, reason: &'static str, message: &str) {
-        self.waits.push(Wait { reason, message: message.to_owned() });
+        self.waits.push(Wait {
+            reason,
+            message: message.to_owned(),
+        });
     }
 
     /// Sets a condition that holds, or does not.
@@ -115,7 +126,12 @@ impl<'a> Draft<'a> {
     pub fn headline(&mut self, state: CurrentState, reason: &str, message: &str) {
         self.status.current_state = Some(state.to_string());
         self.status.message = Some(message.to_owned());
-        self.condition(ConditionType::Ready, matches!(state, CurrentState::Ready | CurrentState::Locked), reason, message);
+        self.condition(
+            ConditionType::Ready,
+            matches!(state, CurrentState::Ready | CurrentState::Locked),
+            reason,
+            message,
+        );
     }
 
     /// Shows an obstacle: its condition, and the headline unless it only means that nothing could be learned, in
@@ -144,12 +160,24 @@ impl<'a> Draft<'a> {
     pub fn finish(mut self) -> Plan {
         let now = self.now();
         if !self.keep_conditions {
-            let said: Vec<String> = self.conditions.iter().map(|condition| condition.type_.clone()).collect();
-            self.status.conditions.retain(|condition| said.contains(&condition.type_));
+            let said: Vec<String> = self
+                .conditions
+                .iter()
+                .map(|condition| condition.type_.clone())
+                .collect();
+            self.status
+                .conditions
+                .retain(|condition| said.contains(&condition.type_));
         }
         for condition in self.conditions {
             set_condition(&mut self.status.conditions, condition, now);
         }
-        Plan { actions: self.actions, status: self.status, notices: self.notices, waits: self.waits, wake: self.wake }
+        Plan {
+            actions: self.actions,
+            status: self.status,
+            notices: self.notices,
+            waits: self.waits,
+            wake: self.wake,
+        }
     }
 }

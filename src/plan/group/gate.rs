@@ -29,7 +29,10 @@ pub fn plan(draft: &mut Draft<'_>, standing: &Standing<'_>) {
         return;
     }
     if let Some(rollout) = rollout::running(draft, standing) {
-        draft.status.upgrade_request = rollout.request.as_ref().map(|request| requests::name(request).to_owned());
+        draft.status.upgrade_request = rollout
+            .request
+            .as_ref()
+            .map(|request| requests::name(request).to_owned());
         return rollout::advance(draft, standing, &rollout);
     }
     draft.status.upgrade_request = None;
@@ -63,7 +66,9 @@ fn open_request<'a>(draft: &Draft<'a>) -> Option<&'a InstanceGroupUpgradeRequest
 fn deleted_by_a_person(draft: &mut Draft<'_>) -> bool {
     let mut handled = false;
     for request in &draft.observed.requests {
-        let Some(deleted_at) = &request.metadata.deletion_timestamp else { continue };
+        let Some(deleted_at) = &request.metadata.deletion_timestamp else {
+            continue;
+        };
         let is = phase(request);
         if is == Phase::InProgress {
             continue;
@@ -75,7 +80,14 @@ fn deleted_by_a_person(draft: &mut Draft<'_>) -> bool {
         handled = true;
         draft.again();
         if lifts && requests::unblock(draft, &request.spec.target.fingerprint) {
-            draft.notice(false, "UpgradeUnblocked", format!("{} was deleted: its target may be asked for again", requests::name(request)));
+            draft.notice(
+                false,
+                "UpgradeUnblocked",
+                format!(
+                    "{} was deleted: its target may be asked for again",
+                    requests::name(request)
+                ),
+            );
             continue;
         }
         if matches!(is, Phase::Pending | Phase::Approved) {
@@ -92,12 +104,21 @@ fn deleted_by_a_person(draft: &mut Draft<'_>) -> bool {
 
 /// Acts on the retry annotation: it lifts a block once.
 fn retried(draft: &mut Draft<'_>) -> bool {
-    let Some(fingerprint) = draft.observed.group.annotation(annotation::RETRY_UPGRADE).map(str::to_owned) else {
+    let Some(fingerprint) = draft
+        .observed
+        .group
+        .annotation(annotation::RETRY_UPGRADE)
+        .map(str::to_owned)
+    else {
         return false;
     };
     draft.again();
     if requests::unblock(draft, &fingerprint) {
-        draft.notice(false, "UpgradeUnblocked", format!("target {fingerprint} may be asked for again"));
+        draft.notice(
+            false,
+            "UpgradeUnblocked",
+            format!("target {fingerprint} may be asked for again"),
+        );
         return true;
     }
     // The object of the blocked target would keep its name from being used again.
@@ -107,7 +128,10 @@ fn retried(draft: &mut Draft<'_>) -> bool {
             draft.act(Action::RemoveRequest(RequestRef::of(request)));
         }
     }
-    draft.act(Action::RemoveAnnotation { key: annotation::RETRY_UPGRADE, value: fingerprint });
+    draft.act(Action::RemoveAnnotation {
+        key: annotation::RETRY_UPGRADE,
+        value: fingerprint,
+    });
     true
 }
 
@@ -118,11 +142,18 @@ fn remove_finished(draft: &mut Draft<'_>, standing: &Standing<'_>) {
         if !is.is_terminal() || request.metadata.deletion_timestamp.is_some() {
             continue;
         }
-        let finished_at = request.status.as_ref().and_then(|status| status.finished_at.as_ref()).map_or(draft.now(), |time| time.0);
+        let finished_at = request
+            .status
+            .as_ref()
+            .and_then(|status| status.finished_at.as_ref())
+            .map_or(draft.now(), |time| time.0);
         let until = |kept: SignedDuration| finished_at.saturating_add(kept).unwrap_or(Timestamp::MAX);
         let gone = match is {
             Phase::Denied => {
-                let other_target = standing.target.as_ref().is_ok_and(|target| target.mark.fingerprint != request.spec.target.fingerprint);
+                let other_target = standing
+                    .target
+                    .as_ref()
+                    .is_ok_and(|target| target.mark.fingerprint != request.spec.target.fingerprint);
                 !standing.lock.locked() || other_target
             }
             Phase::Failed => ends(draft, until(FAILED_KEPT)),
@@ -148,13 +179,25 @@ fn ends(draft: &mut Draft<'_>, at: Timestamp) -> bool {
 fn decide(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUpgradeRequest) {
     let approved = &standing.approved;
     if request.spec.denied {
-        if requests::block(draft, approved, request, BlockReason::Denied, &request.spec.decision_reason) {
+        if requests::block(
+            draft,
+            approved,
+            request,
+            BlockReason::Denied,
+            &request.spec.decision_reason,
+        ) {
             requests::deny(draft, request);
         }
         return draft.again();
     }
     if request.spec.cancelled {
-        if requests::block(draft, approved, request, BlockReason::Cancelled, &request.spec.decision_reason) {
+        if requests::block(
+            draft,
+            approved,
+            request,
+            BlockReason::Cancelled,
+            &request.spec.decision_reason,
+        ) {
             requests::cancel(draft, request, "cancelled before the rollout started");
         }
         return draft.again();
@@ -164,14 +207,22 @@ fn decide(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGrou
         draft.again();
     };
     match &standing.target {
-        Ok(target) if target.is(approved) => return again(draft, "TargetReverted: the group should run what it runs", None),
+        Ok(target) if target.is(approved) => {
+            return again(draft, "TargetReverted: the group should run what it runs", None);
+        }
         Ok(target) => {
-            let name = standing.wanted.identity.request_name(&target.mark.fingerprint, &target.removed_subnets);
+            let name = standing
+                .wanted
+                .identity
+                .request_name(&target.mark.fingerprint, &target.removed_subnets);
             if name != requests::name(request) {
                 return again(draft, &format!("the target moved on; see {name}"), Some(name));
             }
             if !standing.lock.locked() && !opening::is_minor_step(standing, target) {
-                let message = format!("{} is not needed any more: the group is unlocked", requests::name(request));
+                let message = format!(
+                    "{} is not needed any more: the group is unlocked",
+                    requests::name(request)
+                );
                 draft.notice(false, "UpgradeRequestRemoved", message);
                 draft.act(Action::RemoveRequest(RequestRef::of(request)));
                 return draft.again();
@@ -189,16 +240,34 @@ fn decide(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGrou
             return draft.again();
         }
     }
-    if request.spec.approved { claim(draft, standing, request) } else { ask(draft, standing, request) }
+    if request.spec.approved {
+        claim(draft, standing, request)
+    } else {
+        ask(draft, standing, request)
+    }
 }
 
 /// Shows that a decision is waited for.
 fn ask(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUpgradeRequest) {
     let command = requests::approve_command(request);
-    requests::hold(draft, request, "Approval", &format!("waits for a decision; to approve: {command}"));
-    let from = request.spec.from.as_ref().and_then(|from| from.image_id.as_deref()).unwrap_or("-");
+    requests::hold(
+        draft,
+        request,
+        "Approval",
+        &format!("waits for a decision; to approve: {command}"),
+    );
+    let from = request
+        .spec
+        .from
+        .as_ref()
+        .and_then(|from| from.image_id.as_deref())
+        .unwrap_or("-");
     let to = request.spec.target.image_id.as_deref().unwrap_or("-");
-    let message = format!("upgrade {} ({}, {from} to {to}) waits for approval: {command}", requests::name(request), request.spec.reason);
+    let message = format!(
+        "upgrade {} ({}, {from} to {to}) waits for approval: {command}",
+        requests::name(request),
+        request.spec.reason
+    );
     draft.condition(ConditionType::UpgradePending, true, "Approval", &message);
     draft.wait("Approval", &message);
     if records::all_ready(draft, standing.scaling_group) {
@@ -221,7 +290,8 @@ fn claim(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroup
         Err(problem) => return wait(draft, problem),
     };
     let version = target.render_version.as_deref().unwrap_or_default();
-    let matches = render(standing.wanted, ground, image_id, version).is_ok_and(|inputs| inputs.fingerprint() == target.fingerprint);
+    let matches = render(standing.wanted, ground, image_id, version)
+        .is_ok_and(|inputs| inputs.fingerprint() == target.fingerprint);
     if !matches {
         requests::supersede(draft, request, "the group no longer renders what was approved", None);
         return draft.again();
@@ -230,7 +300,11 @@ fn claim(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroup
         Fact::Unknown(failure) => wait(draft, &Problem::Unknown(failure)),
         Fact::Found(image) if image.state == "available" => {
             requests::claim(draft, request);
-            draft.headline(CurrentState::InitUpgrade, "Starting", &format!("upgrade {} starts", requests::name(request)));
+            draft.headline(
+                CurrentState::InitUpgrade,
+                "Starting",
+                &format!("upgrade {} starts", requests::name(request)),
+            );
             draft.again();
         }
         Fact::Found(_) | Fact::NotFound => image_gone(draft, standing, request, image_id),
@@ -276,15 +350,27 @@ fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
         image_id: Some(target.image.id.clone()),
         started_at: Some(time),
     });
-    draft.headline(CurrentState::InitUpgrade, "Starting", &format!("not locked: rolls out image {}", target.image.id));
-    draft.notice(false, "UpgradeStarted", format!("not locked: the rollout of image {} starts ({reason})", target.image.id));
+    draft.headline(
+        CurrentState::InitUpgrade,
+        "Starting",
+        &format!("not locked: rolls out image {}", target.image.id),
+    );
+    draft.notice(
+        false,
+        "UpgradeStarted",
+        format!("not locked: the rollout of image {} starts ({reason})", target.image.id),
+    );
     draft.again();
 }
 
 /// Opens the request for a target. A finished one of the same name goes first: decisions do not carry over.
 fn open(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target, reason: UpgradeReason) {
     let request = opening::request(draft.observed, standing, target, reason);
-    let taken = draft.observed.requests.iter().find(|other| other.metadata.name == request.metadata.name);
+    let taken = draft
+        .observed
+        .requests
+        .iter()
+        .find(|other| other.metadata.name == request.metadata.name);
     records::rest(draft, standing);
     match taken {
         Some(finished) => draft.act(Action::RemoveRequest(RequestRef::of(finished))),
@@ -296,9 +382,17 @@ fn open(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target, reason:
 /// The target is blocked: says so, and what lifts it.
 fn blocked(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
     let fingerprint = &target.mark.fingerprint;
-    let entry = draft.status.blocked_targets.iter().find(|blocked| blocked.fingerprint == *fingerprint).cloned();
+    let entry = draft
+        .status
+        .blocked_targets
+        .iter()
+        .find(|blocked| blocked.fingerprint == *fingerprint)
+        .cloned();
     let Some(entry) = entry else { return };
-    let request = standing.wanted.identity.request_name(fingerprint, &target.removed_subnets);
+    let request = standing
+        .wanted
+        .identity
+        .request_name(fingerprint, &target.removed_subnets);
     let message = format!(
         "image {} waits: its upgrade was {} by {}; to ask again, delete upgraderequest {request} (needs approve), or annotate the group {}={fingerprint}",
         target.image.id,

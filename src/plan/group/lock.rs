@@ -24,7 +24,12 @@ impl Lock {
 
     /// The status field.
     pub fn status(&self) -> LockStatus {
-        LockStatus { locked: self.locked(), source: self.source, reason: self.reason.clone(), until: None }
+        LockStatus {
+            locked: self.locked(),
+            source: self.source,
+            reason: self.reason.clone(),
+            until: None,
+        }
     }
 }
 
@@ -35,13 +40,25 @@ pub fn lock(observed: &Observed) -> Lock {
         (LockSource::Group, observed.group.lock_annotation()),
     ];
     for (source, value) in sources {
-        let Some(value) = value.filter(|value| !value.eq_ignore_ascii_case("false")) else { continue };
-        let reason = if value.eq_ignore_ascii_case("true") {
-            format!("annotation {} on the {}", annotation::LOCK_UPGRADES, source.to_string().to_lowercase())
-        } else {
-            format!("annotation {} says {value:?}, neither true nor false: taken as a lock", annotation::LOCK_UPGRADES)
+        let Some(value) = value.filter(|value| !value.eq_ignore_ascii_case("false")) else {
+            continue;
         };
-        return Lock { source: Some(source), reason: Some(reason) };
+        let reason = if value.eq_ignore_ascii_case("true") {
+            format!(
+                "annotation {} on the {}",
+                annotation::LOCK_UPGRADES,
+                source.to_string().to_lowercase()
+            )
+        } else {
+            format!(
+                "annotation {} says {value:?}, neither true nor false: taken as a lock",
+                annotation::LOCK_UPGRADES
+            )
+        };
+        return Lock {
+            source: Some(source),
+            reason: Some(reason),
+        };
     }
     Lock::default()
 }

@@ -46,15 +46,25 @@ pub fn plan(observed: &Observed) -> Plan {
 /// Name of the group's Auto Scaling group: the recorded one, else the one it will get.
 #[must_use]
 pub fn scaling_group_name(observed_group: &crate::api::InstanceGroup) -> Option<String> {
-    let recorded = observed_group.status.as_ref().and_then(|status| status.active_scaling_group_name.clone());
-    recorded.filter(|name| !name.is_empty()).or_else(|| identity(observed_group).map(|identity| identity.scaling_group()))
+    let recorded = observed_group
+        .status
+        .as_ref()
+        .and_then(|status| status.active_scaling_group_name.clone());
+    recorded
+        .filter(|name| !name.is_empty())
+        .or_else(|| identity(observed_group).map(|identity| identity.scaling_group()))
 }
 
 /// Name of the group's launch template: the recorded one, else the one it will get.
 #[must_use]
 pub fn template_name(observed_group: &crate::api::InstanceGroup) -> Option<String> {
-    let recorded = observed_group.status.as_ref().and_then(|status| status.active_launch_template_name.clone());
-    recorded.filter(|name| !name.is_empty()).or_else(|| identity(observed_group).map(|identity| identity.launch_template()))
+    let recorded = observed_group
+        .status
+        .as_ref()
+        .and_then(|status| status.active_launch_template_name.clone());
+    recorded
+        .filter(|name| !name.is_empty())
+        .or_else(|| identity(observed_group).map(|identity| identity.launch_template()))
 }
 
 /// Everything that the later steps share about a group that is understood and exists.
@@ -83,7 +93,10 @@ fn understood(draft: &mut Draft<'_>) -> Option<Wanted> {
             }
         };
     }
-    let message = format!("not supported by this version: {}; nothing at AWS is changed until it is removed", paths.join(", "));
+    let message = format!(
+        "not supported by this version: {}; nothing at AWS is changed until it is removed",
+        paths.join(", ")
+    );
     draft.condition(ConditionType::Unsupported, true, "Unsupported", &message);
     draft.headline(CurrentState::Failed, "Unsupported", &message);
     draft.wait("Unsupported", &message);
@@ -94,7 +107,10 @@ fn understood(draft: &mut Draft<'_>) -> Option<Wanted> {
 fn live(draft: &mut Draft<'_>, wanted: &Wanted) {
     let observed = draft.observed;
     let finalizers = observed.group.metadata.finalizers.as_deref().unwrap_or_default();
-    if !finalizers.iter().any(|finalizer| finalizer == crate::api::INSTANCE_GROUP_FINALIZER) {
+    if !finalizers
+        .iter()
+        .any(|finalizer| finalizer == crate::api::INSTANCE_GROUP_FINALIZER)
+    {
         draft.act(Action::AddFinalizer);
         draft.again();
         return;
@@ -118,20 +134,39 @@ fn live(draft: &mut Draft<'_>, wanted: &Wanted) {
         Fact::Unknown(failure) => return draft.obstacle(&Problem::Unknown(failure.clone())),
     };
     if !wanted.identity.owns(scaling_group) {
-        return hands_off(draft, &format!(
-            "Auto Scaling group {} exists and does not carry this group's tags; rename one of the two",
-            scaling_group.name
-        ));
+        return hands_off(
+            draft,
+            &format!(
+                "Auto Scaling group {} exists and does not carry this group's tags; rename one of the two",
+                scaling_group.name
+            ),
+        );
     }
     if scaling_group.deleting {
-        let message = format!("Auto Scaling group {} is being deleted by somebody; it is made anew when it is gone", scaling_group.name);
+        let message = format!(
+            "Auto Scaling group {} is being deleted by somebody; it is made anew when it is gone",
+            scaling_group.name
+        );
         draft.headline(CurrentState::ReconcileModifying, "ScalingGroupDeleting", &message);
         draft.wait("ScalingGroupDeleting", &message);
         return draft.look_in(15);
     }
-    let Some(approved) = records::approved(draft) else { return };
-    let target = ground.as_ref().map_err(Clone::clone).and_then(|ground| target(observed, wanted, ground, Some(&approved)));
-    let standing = Standing { wanted, ground, target, approved, scaling_group, template: &observed.template, lock };
+    let Some(approved) = records::approved(draft) else {
+        return;
+    };
+    let target = ground
+        .as_ref()
+        .map_err(Clone::clone)
+        .and_then(|ground| target(observed, wanted, ground, Some(&approved)));
+    let standing = Standing {
+        wanted,
+        ground,
+        target,
+        approved,
+        scaling_group,
+        template: &observed.template,
+        lock,
+    };
     records::show(draft, &standing);
     if upkeep::plan(draft, &standing) {
         gate::plan(draft, &standing);

@@ -32,14 +32,20 @@ pub fn reason(observed: &Observed, standing: &Standing<'_>, target: &Target) -> 
     let image_differs = approved.image_id.as_ref() != Some(&target.image.id);
     let as_approved = standing.ground.as_ref().ok().zip(approved.image_id.as_deref());
     let spec_differs = !target.removed_subnets.is_empty()
-        || as_approved.is_none_or(|(ground, image)| render_again(standing.wanted, ground, image, &approved.mark).is_none());
+        || as_approved
+            .is_none_or(|(ground, image)| render_again(standing.wanted, ground, image, &approved.mark).is_none());
     if is_minor_step(standing, target) {
         // The image is another one in any case; a second one for the same minor is a change of its own.
         let joined = observed.requests.iter().any(|request| {
             let other = &request.spec.target;
-            other.kubernetes_version == target.mark.kubernetes_version && other.image_id.as_ref() != Some(&target.image.id)
+            other.kubernetes_version == target.mark.kubernetes_version
+                && other.image_id.as_ref() != Some(&target.image.id)
         });
-        return if spec_differs || joined { UpgradeReason::Multiple } else { UpgradeReason::KubernetesVersionDrift };
+        return if spec_differs || joined {
+            UpgradeReason::Multiple
+        } else {
+            UpgradeReason::KubernetesVersionDrift
+        };
     }
     match (image_differs, spec_differs) {
         (true, true) => UpgradeReason::Multiple,
@@ -49,13 +55,21 @@ pub fn reason(observed: &Observed, standing: &Standing<'_>, target: &Target) -> 
 }
 
 /// The request for a target.
-pub fn request(observed: &Observed, standing: &Standing<'_>, target: &Target, reason: UpgradeReason) -> InstanceGroupUpgradeRequest {
+pub fn request(
+    observed: &Observed,
+    standing: &Standing<'_>,
+    target: &Target,
+    reason: UpgradeReason,
+) -> InstanceGroupUpgradeRequest {
     let identity = &standing.wanted.identity;
     let approved = &standing.approved;
     let mut request = InstanceGroupUpgradeRequest::new(
         &identity.request_name(&target.mark.fingerprint, &target.removed_subnets),
         InstanceGroupUpgradeRequestSpec {
-            instance_group_ref: InstanceGroupRef { name: identity.name.clone(), uid: identity.uid.clone() },
+            instance_group_ref: InstanceGroupRef {
+                name: identity.name.clone(),
+                uid: identity.uid.clone(),
+            },
             reason,
             from: Some(UpgradeSource {
                 fingerprint: Some(approved.mark.fingerprint.clone()),
@@ -99,7 +113,11 @@ pub fn request(observed: &Observed, standing: &Standing<'_>, target: &Target, re
 }
 
 fn image_name(observed: &Observed, id: &str) -> Option<String> {
-    observed.image(id).found().map(|image| image.name.clone()).filter(|name| !name.is_empty())
+    observed
+        .image(id)
+        .found()
+        .map(|image| image.name.clone())
+        .filter(|name| !name.is_empty())
 }
 
 /// What changes, old to new. Where the approved inputs are not at hand, at least the image is named.
@@ -137,8 +155,18 @@ fn labels(group: &InstanceGroup, target: &Target, reason: UpgradeReason) -> BTre
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     // A label value has at most 63 characters; a longer group name is found by field selector instead.
-    let name: String = group.metadata.name.clone().unwrap_or_default().chars().take(63).collect();
-    labels.insert(label::INSTANCE_GROUP.to_owned(), name.trim_end_matches(['-', '.', '_']).to_owned());
+    let name: String = group
+        .metadata
+        .name
+        .clone()
+        .unwrap_or_default()
+        .chars()
+        .take(63)
+        .collect();
+    labels.insert(
+        label::INSTANCE_GROUP.to_owned(),
+        name.trim_end_matches(['-', '.', '_']).to_owned(),
+    );
     labels.insert(label::REASON.to_owned(), reason.to_string());
     labels.insert(label::IMAGE.to_owned(), target.image.id.clone());
     labels

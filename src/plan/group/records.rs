@@ -42,7 +42,11 @@ pub fn approved(draft: &mut Draft<'_>) -> Option<Approved> {
     } else {
         remember(draft, &found);
         let version = found.version.unwrap_or_default();
-        draft.notice(false, "RecordRebuilt", format!("status held no approved version; AWS holds version {version}, which is ours"));
+        draft.notice(
+            false,
+            "RecordRebuilt",
+            format!("status held no approved version; AWS holds version {version}, which is ours"),
+        );
     }
     draft.again();
     None
@@ -79,7 +83,11 @@ pub fn remember(draft: &mut Draft<'_>, approved: &Approved) {
 
 /// The first approval of a group: its creation (gate rule L0). Written before the first AWS write.
 pub fn record_creation(draft: &mut Draft<'_>, mark: &VersionMark, image_id: &str) {
-    let approved = Approved { mark: mark.clone(), version: None, image_id: Some(image_id.to_owned()) };
+    let approved = Approved {
+        mark: mark.clone(),
+        version: None,
+        image_id: Some(image_id.to_owned()),
+    };
     remember(draft, &approved);
     let entry = HistoryEntry {
         from: None,
@@ -117,9 +125,18 @@ pub fn show(draft: &mut Draft<'_>, standing: &Standing<'_>) {
     }
     let all_ready = counts.ready == i64::from(group.desired_capacity) && counts.instances == counts.ready;
     let message = format!("{} of {} nodes are Ready", counts.ready, group.desired_capacity);
-    draft.condition(ConditionType::NodesReady, all_ready, if all_ready { "AllReady" } else { "NodesMissing" }, &message);
+    draft.condition(
+        ConditionType::NodesReady,
+        all_ready,
+        if all_ready { "AllReady" } else { "NodesMissing" },
+        &message,
+    );
     let was_ready = draft.observed.group.status.as_ref().and_then(|status| {
-        status.conditions.iter().find(|condition| condition.type_ == ConditionType::NodesReady.as_ref()).map(|condition| condition.status == "True")
+        status
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == ConditionType::NodesReady.as_ref())
+            .map(|condition| condition.status == "True")
     });
     match (was_ready, all_ready) {
         (Some(true), false) => draft.notice(true, "InstanceGroupNodesNotReady", message),
@@ -139,7 +156,10 @@ fn show_names(status: &mut InstanceGroupStatus, standing: &Standing<'_>) {
         record.id = Some(template.id.clone());
         record.name = Some(template.name.clone());
     }
-    status.latest_template_version = status.launch_template.as_ref().and_then(|record| record.approved_version.clone());
+    status.latest_template_version = status
+        .launch_template
+        .as_ref()
+        .and_then(|record| record.approved_version.clone());
 }
 
 /// How many instances of a group are what.
@@ -155,15 +175,27 @@ pub struct Counts {
 }
 
 fn count(draft: &Draft<'_>, standing: &Standing<'_>) -> Counts {
-    let mut counts = Counts { instances: 0, ready: 0, on_current: 0, on_other: 0 };
+    let mut counts = Counts {
+        instances: 0,
+        ready: 0,
+        on_current: 0,
+        on_other: 0,
+    };
     let template = standing.template.found().map(|template| template.id.as_str());
-    for instance in standing.scaling_group.instances.iter().filter(|instance| !instance.terminating()) {
+    for instance in standing
+        .scaling_group
+        .instances
+        .iter()
+        .filter(|instance| !instance.terminating())
+    {
         counts.instances += 1;
         counts.ready += i64::from(instance.in_service() && is_ready(draft, &instance.id));
         // After a template was rebuilt, older instances carry the lost one's id; their node's label tells.
-        let same_version = instance.template_id.as_deref() == template && instance.template_version == standing.approved.version;
+        let same_version =
+            instance.template_id.as_deref() == template && instance.template_version == standing.approved.version;
         let node = draft.observed.nodes.get(&instance.id);
-        let same_image = node.is_some_and(|node| node.image_label.is_some() && node.image_label == standing.approved.image_id);
+        let same_image =
+            node.is_some_and(|node| node.image_label.is_some() && node.image_label == standing.approved.image_id);
         if same_version || (instance.template_id.as_deref() != template && same_image) {
             counts.on_current += 1;
         } else {
@@ -180,8 +212,16 @@ pub fn is_ready(draft: &Draft<'_>, instance_id: &str) -> bool {
 
 /// Whether all wanted nodes are there and Ready.
 pub fn all_ready(draft: &Draft<'_>, group: &AutoScalingGroup) -> bool {
-    let ready = group.instances.iter().filter(|instance| instance.in_service() && is_ready(draft, &instance.id)).count();
-    let present = group.instances.iter().filter(|instance| !instance.terminating()).count();
+    let ready = group
+        .instances
+        .iter()
+        .filter(|instance| instance.in_service() && is_ready(draft, &instance.id))
+        .count();
+    let present = group
+        .instances
+        .iter()
+        .filter(|instance| !instance.terminating())
+        .count();
     i32::try_from(ready) == Ok(group.desired_capacity) && ready == present
 }
 
@@ -203,12 +243,20 @@ pub fn rest(draft: &mut Draft<'_>, standing: &Standing<'_>) {
 pub fn missing_nodes_in_rollout(draft: &mut Draft<'_>, group: &AutoScalingGroup, progress: &str) {
     missing_nodes(draft, group);
     let waits = draft.status.message.clone().unwrap_or_default();
-    draft.headline(CurrentState::InitUpgrade, "NodesMissing", &format!("{progress}; {waits}"));
+    draft.headline(
+        CurrentState::InitUpgrade,
+        "NodesMissing",
+        &format!("{progress}; {waits}"),
+    );
 }
 
 /// The headline while nodes are missing: with the scaling activity's own words, if one failed.
 pub fn missing_nodes(draft: &mut Draft<'_>, group: &AutoScalingGroup) {
-    let ready = group.instances.iter().filter(|instance| instance.in_service() && is_ready(draft, &instance.id)).count();
+    let ready = group
+        .instances
+        .iter()
+        .filter(|instance| instance.in_service() && is_ready(draft, &instance.id))
+        .count();
     let mut message = format!("waits until {} nodes are Ready; {ready} are", group.desired_capacity);
     if let Some(activity) = &draft.observed.failed_activity {
         message = format!("{message}; Auto Scaling says: {}", activity.message);
@@ -221,23 +269,41 @@ pub fn missing_nodes(draft: &mut Draft<'_>, group: &AutoScalingGroup) {
 /// Deletes template versions that nothing needs: not approved, not previous, not pinned, not run by an instance, and
 /// beyond the number to keep.
 pub fn prune(draft: &mut Draft<'_>, standing: &Standing<'_>, keep: usize) {
-    let Some(template) = standing.template.found().filter(|template| template.complete) else { return };
+    let Some(template) = standing.template.found().filter(|template| template.complete) else {
+        return;
+    };
     let record = draft.status.launch_template.clone().unwrap_or_default();
     let named = |text: &Option<String>| text.as_deref().and_then(|version| version.parse::<i64>().ok());
     let mut needed = vec![template.default_version];
     needed.extend(standing.approved.version);
     needed.extend(named(&record.approved_version));
     needed.extend(named(&record.previous_version));
-    needed.extend(standing.scaling_group.instances.iter().filter_map(|instance| instance.template_version));
+    needed.extend(
+        standing
+            .scaling_group
+            .instances
+            .iter()
+            .filter_map(|instance| instance.template_version),
+    );
     if let crate::plan::facts::LaunchSource::Template {
-        version: crate::plan::facts::VersionSelector::Number(pin), ..
+        version: crate::plan::facts::VersionSelector::Number(pin),
+        ..
     } = &standing.scaling_group.launch_source
     {
         needed.push(*pin);
     }
     let surplus = template.versions.len().saturating_sub(keep);
-    let numbers: Vec<i64> = template.versions.keys().copied().filter(|number| !needed.contains(number)).take(surplus).collect();
+    let numbers: Vec<i64> = template
+        .versions
+        .keys()
+        .copied()
+        .filter(|number| !needed.contains(number))
+        .take(surplus)
+        .collect();
     if !numbers.is_empty() {
-        draft.act(Action::DeleteVersions { template_id: template.id.clone(), numbers });
+        draft.act(Action::DeleteVersions {
+            template_id: template.id.clone(),
+            numbers,
+        });
     }
 }

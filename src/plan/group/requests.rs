@@ -15,7 +15,11 @@ use super::draft::Draft;
 
 /// The phase; a request without one was just opened.
 pub fn phase(request: &InstanceGroupUpgradeRequest) -> Phase {
-    request.status.as_ref().and_then(|status| status.phase).unwrap_or(Phase::Pending)
+    request
+        .status
+        .as_ref()
+        .and_then(|status| status.phase)
+        .unwrap_or(Phase::Pending)
 }
 
 /// Whether a running request is to stop: cancelled, or deleted by a person, which is a cancel (gate rule L11).
@@ -25,7 +29,11 @@ pub fn is_cancelled(request: &InstanceGroupUpgradeRequest) -> bool {
 
 /// Who decided, as far as it is known.
 pub fn by(request: &InstanceGroupUpgradeRequest) -> String {
-    if request.spec.approved_by.is_empty() { "unknown".to_owned() } else { request.spec.approved_by.clone() }
+    if request.spec.approved_by.is_empty() {
+        "unknown".to_owned()
+    } else {
+        request.spec.approved_by.clone()
+    }
 }
 
 /// The object's name.
@@ -60,32 +68,62 @@ fn status(request: &InstanceGroupUpgradeRequest) -> InstanceGroupUpgradeRequestS
 }
 
 /// Adds the write of a request's status, if it changes anything.
-fn go(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, next: InstanceGroupUpgradeRequestStatus, notice: Option<Notice>) {
+fn go(
+    draft: &mut Draft<'_>,
+    request: &InstanceGroupUpgradeRequest,
+    next: InstanceGroupUpgradeRequestStatus,
+    notice: Option<Notice>,
+) {
     if request.status.as_ref() != Some(&next) {
-        draft.act(Action::MoveRequest(Box::new(RequestMove { request: RequestRef::of(request), status: next, notice })));
+        draft.act(Action::MoveRequest(Box::new(RequestMove {
+            request: RequestRef::of(request),
+            status: next,
+            notice,
+        })));
     }
 }
 
 fn notice(warning: bool, reason: &'static str, request: &InstanceGroupUpgradeRequest, message: &str) -> Notice {
-    Notice { warning, reason, message: format!("{}: {message}", name(request)) }
+    Notice {
+        warning,
+        reason,
+        message: format!("{}: {message}", name(request)),
+    }
 }
 
 /// Waits for a decision, or for its turn after one.
 pub fn hold(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason: &str, message: &str) {
     let mut next = status(request);
     let was = phase(request);
-    let is = if request.spec.approved { Phase::Approved } else { Phase::Pending };
+    let is = if request.spec.approved {
+        Phase::Approved
+    } else {
+        Phase::Pending
+    };
     next.phase = Some(is);
     next.message = Some(message.to_owned());
-    next.waits_for = Some(WaitsFor { reason: reason.to_owned(), until: None });
+    next.waits_for = Some(WaitsFor {
+        reason: reason.to_owned(),
+        until: None,
+    });
     let note = match (was, is) {
         (Phase::Pending, Phase::Approved) => {
             next.decisions.push(stamp(draft, request, DecisionAction::Approved));
-            Some(notice(false, "UpgradeApproved", request, &format!("approved by {}", by(request))))
+            Some(notice(
+                false,
+                "UpgradeApproved",
+                request,
+                &format!("approved by {}", by(request)),
+            ))
         }
         (Phase::Approved, Phase::Pending) => {
             next.decisions.push(stamp(draft, request, DecisionAction::Withdrawn));
-            Some(notice(true, "UpgradeWithdrawn", request, &format!("approval withdrawn by {}", by(request))))
+            Some(notice(
+                true,
+                "UpgradeWithdrawn",
+                request,
+                &format!("approval withdrawn by {}", by(request)),
+            ))
         }
         _ => None,
     };
@@ -103,11 +141,22 @@ pub fn claim(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest) {
     next.waits_for = None;
     next.started_at = Some(draft.time());
     let message = format!("approved by {}; the rollout starts", by(request));
-    go(draft, request, next, Some(notice(false, "UpgradeStarted", request, &message)));
+    go(
+        draft,
+        request,
+        next,
+        Some(notice(false, "UpgradeStarted", request, &message)),
+    );
 }
 
 /// Shows how far the rollout is.
-pub fn progress(draft: &mut Draft<'_>, request: Option<&InstanceGroupUpgradeRequest>, text: &str, counts: NodeCounts, message: &str) {
+pub fn progress(
+    draft: &mut Draft<'_>,
+    request: Option<&InstanceGroupUpgradeRequest>,
+    text: &str,
+    counts: NodeCounts,
+    message: &str,
+) {
     let Some(request) = request else { return };
     let mut next = status(request);
     next.progress = Some(text.to_owned());
@@ -117,7 +166,14 @@ pub fn progress(draft: &mut Draft<'_>, request: Option<&InstanceGroupUpgradeRequ
 }
 
 /// Ends a request; every terminal phase comes through here.
-fn end(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, phase: Phase, message: &str, mut next: InstanceGroupUpgradeRequestStatus, note: Notice) {
+fn end(
+    draft: &mut Draft<'_>,
+    request: &InstanceGroupUpgradeRequest,
+    phase: Phase,
+    message: &str,
+    mut next: InstanceGroupUpgradeRequestStatus,
+    note: Notice,
+) {
     next.phase = Some(phase);
     next.message = Some(message.to_owned());
     next.waits_for = None;
@@ -129,7 +185,12 @@ fn end(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, phase: Phas
 pub fn succeed(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, total: i64, message: &str) {
     let mut next = status(request);
     next.progress = Some(format!("{total}/{total}"));
-    next.counts = Some(NodeCounts { total: Some(total), updated: Some(total), ready: Some(total), ..NodeCounts::default() });
+    next.counts = Some(NodeCounts {
+        total: Some(total),
+        updated: Some(total),
+        ready: Some(total),
+        ..NodeCounts::default()
+    });
     let note = notice(false, "UpgradeRequestSucceeded", request, message);
     end(draft, request, Phase::Succeeded, message, next, note);
 }
@@ -162,7 +223,11 @@ pub fn cancel(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, mess
 /// It cannot be done.
 pub fn fail(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason: &str, message: &str) {
     let mut next = status(request);
-    next.failure = Some(UpgradeFailure { reason: reason.to_owned(), message: Some(message.to_owned()), instance_id: None });
+    next.failure = Some(UpgradeFailure {
+        reason: reason.to_owned(),
+        message: Some(message.to_owned()),
+        instance_id: None,
+    });
     let note = notice(true, "UpgradeFailed", request, message);
     end(draft, request, Phase::Failed, message, next, note);
 }
@@ -172,17 +237,32 @@ const BLOCKED_LIMIT: usize = 10;
 
 /// Whether a target is blocked.
 pub fn is_blocked(draft: &Draft<'_>, fingerprint: &str) -> bool {
-    draft.status.blocked_targets.iter().any(|blocked| blocked.fingerprint == fingerprint)
+    draft
+        .status
+        .blocked_targets
+        .iter()
+        .any(|blocked| blocked.fingerprint == fingerprint)
 }
 
 /// Blocks a request's target in the group's record, a pass before the request itself ends, so that no crash in between
 /// forgets the block. Returns whether it was recorded before, so that the request may end now.
-pub fn block(draft: &mut Draft<'_>, approved: &Approved, request: &InstanceGroupUpgradeRequest, reason: BlockReason, message: &str) -> bool {
+pub fn block(
+    draft: &mut Draft<'_>,
+    approved: &Approved,
+    request: &InstanceGroupUpgradeRequest,
+    reason: BlockReason,
+    message: &str,
+) -> bool {
     let fingerprint = &request.spec.target.fingerprint;
     if is_blocked(draft, fingerprint) {
         return true;
     }
-    let target = BlockedTarget { fingerprint: fingerprint.clone(), reason, at: Some(draft.time()), by: Some(by(request)) };
+    let target = BlockedTarget {
+        fingerprint: fingerprint.clone(),
+        reason,
+        at: Some(draft.time()),
+        by: Some(by(request)),
+    };
     draft.status.blocked_targets.push(target);
     let surplus = draft.status.blocked_targets.len().saturating_sub(BLOCKED_LIMIT);
     draft.status.blocked_targets.drain(..surplus);
@@ -209,6 +289,9 @@ pub fn block(draft: &mut Draft<'_>, approved: &Approved, request: &InstanceGroup
 /// Lifts a block. Returns whether there was one.
 pub fn unblock(draft: &mut Draft<'_>, fingerprint: &str) -> bool {
     let before = draft.status.blocked_targets.len();
-    draft.status.blocked_targets.retain(|blocked| blocked.fingerprint != fingerprint);
+    draft
+        .status
+        .blocked_targets
+        .retain(|blocked| blocked.fingerprint != fingerprint);
     before != draft.status.blocked_targets.len()
 }

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::InstanceGroup;
 use crate::api::ConditionType;
+use crate::api::InstanceGroup;
 use crate::api::instance_group::{BlockReason, CurrentState, HistoryEntry, HistoryResult};
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, NodeCounts, Phase};
 use crate::plan::facts::{Instance, LaunchTemplate};
@@ -51,7 +51,9 @@ impl Rollout {
 pub fn in_motion(group: &InstanceGroup, requests: &[InstanceGroupUpgradeRequest]) -> bool {
     let status = group.status.as_ref();
     status.is_none_or(|status| status.rollout.is_some() || status.launch_template.is_none())
-        || requests.iter().any(|request| requests::phase(request) == Phase::InProgress)
+        || requests
+            .iter()
+            .any(|request| requests::phase(request) == Phase::InProgress)
 }
 
 /// The rollout that may go on: claimed and not cancelled, or ungated and not locked since.
@@ -71,13 +73,27 @@ pub fn running(draft: &Draft<'_>, standing: &Standing<'_>) -> Option<Rollout> {
         });
     }
     let record = draft.status.rollout.as_ref().filter(|_| !standing.lock.locked())?;
-    let kept: BTreeSet<&String> = standing.ground.iter().flat_map(|ground| ground.subnets.iter().map(|subnet| &subnet.id)).collect();
-    let removed = standing.scaling_group.subnets.iter().filter(|subnet| standing.ground.is_ok() && !kept.contains(*subnet));
-    let target = standing.target.as_ref().ok().filter(|target| target.mark.fingerprint == record.fingerprint);
+    let kept: BTreeSet<&String> = standing
+        .ground
+        .iter()
+        .flat_map(|ground| ground.subnets.iter().map(|subnet| &subnet.id))
+        .collect();
+    let removed = standing
+        .scaling_group
+        .subnets
+        .iter()
+        .filter(|subnet| standing.ground.is_ok() && !kept.contains(*subnet));
+    let target = standing
+        .target
+        .as_ref()
+        .ok()
+        .filter(|target| target.mark.fingerprint == record.fingerprint);
     Some(Rollout {
         fingerprint: record.fingerprint.clone(),
         image_id: record.image_id.clone().unwrap_or_default(),
-        render_version: target.map(|target| target.mark.render_version.clone()).unwrap_or_default(),
+        render_version: target
+            .map(|target| target.mark.render_version.clone())
+            .unwrap_or_default(),
         kubernetes_version: target.and_then(|target| target.mark.kubernetes_version.clone()),
         removed_subnets: removed.cloned().collect(),
         request: None,
@@ -86,7 +102,11 @@ pub fn running(draft: &Draft<'_>, standing: &Standing<'_>) -> Option<Rollout> {
 
 /// The request in progress, if there is one.
 fn claimed<'a>(draft: &Draft<'a>) -> Option<&'a InstanceGroupUpgradeRequest> {
-    draft.observed.requests.iter().find(|request| requests::phase(request) == Phase::InProgress)
+    draft
+        .observed
+        .requests
+        .iter()
+        .find(|request| requests::phase(request) == Phase::InProgress)
 }
 
 /// Takes a rollout a step further.
@@ -109,19 +129,41 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
         .filter(|instance| instance.in_service() && on_target(standing, rollout, instance, &template.id, version))
         .filter(|instance| records::is_ready(draft, &instance.id))
         .count();
-    let counts = Progress { desired: i64::from(group.desired_capacity), updated: i64::try_from(updated).unwrap_or(i64::MAX) };
+    let counts = Progress {
+        desired: i64::from(group.desired_capacity),
+        updated: i64::try_from(updated).unwrap_or(i64::MAX),
+    };
     let all_ready = records::all_ready(draft, group);
-    let message = format!("replaces nodes with image {}: {} of {} done", rollout.image_id, counts.updated, counts.desired);
+    let message = format!(
+        "replaces nodes with image {}: {} of {} done",
+        rollout.image_id, counts.updated, counts.desired
+    );
     draft.condition(ConditionType::Progressing, true, "Replacing", &message);
     draft.headline(CurrentState::InitUpgrade, "Replacing", &message);
     if old.is_empty() && all_ready {
         return complete(draft, standing, rollout, template, version);
     }
-    requests::progress(draft, rollout.request.as_ref(), &counts.text(), counts.counts(), &message);
+    requests::progress(
+        draft,
+        rollout.request.as_ref(),
+        &counts.text(),
+        counts.counts(),
+        &message,
+    );
     match next_node(draft, &old, all_ready) {
         Some(instance) => {
-            draft.notice(false, "NodeReplaced", format!("terminates {} in {}; Auto Scaling launches its successor", instance.id, instance.zone));
-            draft.act(Action::Terminate { group: group.name.clone(), instance_id: instance.id.clone() });
+            draft.notice(
+                false,
+                "NodeReplaced",
+                format!(
+                    "terminates {} in {}; Auto Scaling launches its successor",
+                    instance.id, instance.zone
+                ),
+            );
+            draft.act(Action::Terminate {
+                group: group.name.clone(),
+                instance_id: instance.id.clone(),
+            });
             draft.again();
         }
         None => records::missing_nodes_in_rollout(draft, group, &message),
@@ -140,7 +182,12 @@ impl Progress {
     }
 
     fn counts(&self) -> NodeCounts {
-        NodeCounts { total: Some(self.desired), updated: Some(self.updated), ready: Some(self.updated), ..NodeCounts::default() }
+        NodeCounts {
+            total: Some(self.desired),
+            updated: Some(self.updated),
+            ready: Some(self.updated),
+            ..NodeCounts::default()
+        }
     }
 }
 
@@ -151,7 +198,11 @@ fn next_node<'a>(draft: &Draft<'_>, old: &[&'a Instance], all_ready: bool) -> Op
     }
     // A node that is down already costs nothing to take, as long as nothing else is missing.
     let group = draft.observed.scaling_group.found()?;
-    let missing: Vec<&Instance> = group.instances.iter().filter(|instance| !records::is_ready(draft, &instance.id)).collect();
+    let missing: Vec<&Instance> = group
+        .instances
+        .iter()
+        .filter(|instance| !records::is_ready(draft, &instance.id))
+        .collect();
     let full = i32::try_from(group.instances.len()) == Ok(group.desired_capacity);
     match missing.as_slice() {
         [only] if full && only.in_service() => old.iter().copied().find(|instance| instance.id == only.id),
@@ -162,7 +213,10 @@ fn next_node<'a>(draft: &Draft<'_>, old: &[&'a Instance], all_ready: bool) -> Op
 /// Whether an instance is what the rollout wants.
 fn on_target(standing: &Standing<'_>, rollout: &Rollout, instance: &Instance, template_id: &str, version: i64) -> bool {
     let leaves = !rollout.removed_subnets.is_empty()
-        && standing.ground.as_ref().is_ok_and(|ground| ground.subnets.iter().all(|subnet| subnet.zone != instance.zone));
+        && standing
+            .ground
+            .as_ref()
+            .is_ok_and(|ground| ground.subnets.iter().all(|subnet| subnet.zone != instance.zone));
     instance.template_id.as_deref() == Some(template_id) && instance.template_version == Some(version) && !leaves
 }
 
@@ -178,12 +232,21 @@ fn make_version(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollou
     let Some(inputs) = inputs else {
         // The manifest moved between the claim and the first write: nothing at AWS was touched yet.
         match &rollout.request {
-            Some(request) => requests::supersede(draft, request, "the group was edited before the rollout touched anything", None),
+            Some(request) => requests::supersede(
+                draft,
+                request,
+                "the group was edited before the rollout touched anything",
+                None,
+            ),
             None => draft.status.rollout = None,
         }
         return draft.again();
     };
-    draft.headline(CurrentState::InitUpgrade, "Starting", &format!("makes a launch template version with image {}", rollout.image_id));
+    draft.headline(
+        CurrentState::InitUpgrade,
+        "Starting",
+        &format!("makes a launch template version with image {}", rollout.image_id),
+    );
     draft.act(Action::CreateVersion {
         template_id: template.id.clone(),
         mark: VersionMark {
@@ -198,15 +261,30 @@ fn make_version(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollou
 }
 
 /// The end of a rollout, in passes that each can be repeated: the default version, the record, the request.
-fn complete(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout, template: &LaunchTemplate, version: i64) {
+fn complete(
+    draft: &mut Draft<'_>,
+    standing: &Standing<'_>,
+    rollout: &Rollout,
+    template: &LaunchTemplate,
+    version: i64,
+) {
     if template.default_version != version {
-        draft.act(Action::SetDefaultVersion { template_id: template.id.clone(), number: version });
+        draft.act(Action::SetDefaultVersion {
+            template_id: template.id.clone(),
+            number: version,
+        });
         return draft.again();
     }
-    let name = rollout.request.as_ref().and_then(|request| request.metadata.name.clone());
+    let name = rollout
+        .request
+        .as_ref()
+        .and_then(|request| request.metadata.name.clone());
     let recorded = |entry: &HistoryEntry| entry.request == name && entry.result == HistoryResult::Succeeded;
     if name.is_none() || !draft.status.history.iter().any(recorded) {
-        let mark = template.versions.get(&version).and_then(|found| VersionMark::parse(&found.description));
+        let mark = template
+            .versions
+            .get(&version)
+            .and_then(|found| VersionMark::parse(&found.description));
         let from = standing.approved.clone();
         let approved = Approved {
             mark: mark.unwrap_or_else(|| from.mark.clone()),
@@ -220,19 +298,36 @@ fn complete(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout, t
             to: Some(rollout.fingerprint.clone()),
             from_image: from.image_id,
             to_image: Some(rollout.image_id.clone()),
-            by: Some(rollout.request.as_ref().map_or_else(|| "unlocked".to_owned(), requests::by)),
+            by: Some(
+                rollout
+                    .request
+                    .as_ref()
+                    .map_or_else(|| "unlocked".to_owned(), requests::by),
+            ),
             when: Some(draft.time()),
             result: HistoryResult::Succeeded,
             request: name,
             message: None,
         };
         draft.record(entry);
-        draft.notice(false, "UpgradeSucceeded", format!("all nodes run image {} (version {version})", rollout.image_id));
+        draft.notice(
+            false,
+            "UpgradeSucceeded",
+            format!("all nodes run image {} (version {version})", rollout.image_id),
+        );
         return draft.again();
     }
     if let Some(request) = &rollout.request {
-        let message = format!("all {} nodes run image {}", standing.scaling_group.desired_capacity, rollout.image_id);
-        requests::succeed(draft, request, i64::from(standing.scaling_group.desired_capacity), &message);
+        let message = format!(
+            "all {} nodes run image {}",
+            standing.scaling_group.desired_capacity, rollout.image_id
+        );
+        requests::succeed(
+            draft,
+            request,
+            i64::from(standing.scaling_group.desired_capacity),
+            &message,
+        );
     }
     records::prune(draft, standing, KEPT_VERSIONS);
     records::rest(draft, standing);
@@ -243,16 +338,34 @@ fn complete(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout, t
 /// this runs); new nodes stay and are shown. Returns whether there was something to do.
 pub fn retreat(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
     if let Some(request) = claimed(draft).filter(|request| requests::is_cancelled(request)) {
-        if requests::block(draft, &standing.approved, request, BlockReason::Cancelled, "cancelled during the rollout") {
-            requests::cancel(draft, request, "cancelled; nodes replaced so far stay, new nodes boot what was approved before");
+        if requests::block(
+            draft,
+            &standing.approved,
+            request,
+            BlockReason::Cancelled,
+            "cancelled during the rollout",
+        ) {
+            requests::cancel(
+                draft,
+                request,
+                "cancelled; nodes replaced so far stay, new nodes boot what was approved before",
+            );
         }
-        draft.headline(CurrentState::ReconcileModifying, "Cancelled", "the rollout was cancelled");
+        draft.headline(
+            CurrentState::ReconcileModifying,
+            "Cancelled",
+            "the rollout was cancelled",
+        );
         draft.again();
         return true;
     }
     if draft.status.rollout.is_some() && standing.lock.locked() {
         draft.status.rollout = None;
-        draft.notice(true, "RolloutLocked", "the group was locked during a rollout: stopped; the rest waits for a request".to_owned());
+        draft.notice(
+            true,
+            "RolloutLocked",
+            "the group was locked during a rollout: stopped; the rest waits for a request".to_owned(),
+        );
         draft.headline(CurrentState::ReconcileModifying, "RolloutLocked", "stopped by the lock");
         draft.again();
         return true;

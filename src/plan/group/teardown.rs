@@ -18,7 +18,10 @@ use super::scaling_group_name;
 pub fn plan(draft: &mut Draft<'_>) {
     let observed = draft.observed;
     let finalizers = observed.group.metadata.finalizers.as_deref().unwrap_or_default();
-    if !finalizers.iter().any(|finalizer| finalizer == crate::api::INSTANCE_GROUP_FINALIZER) {
+    if !finalizers
+        .iter()
+        .any(|finalizer| finalizer == crate::api::INSTANCE_GROUP_FINALIZER)
+    {
         return;
     }
     draft.headline(CurrentState::Deleting, "Deleting", "deletes the group's AWS resources");
@@ -40,18 +43,31 @@ pub fn plan(draft: &mut Draft<'_>) {
     match &observed.scaling_group {
         Fact::Unknown(failure) => return unknown(draft, &Problem::Unknown(failure.clone())),
         Fact::Found(group) if !identity(&observed.group).is_some_and(|identity| identity.owns(group)) => {
-            let message = format!("Auto Scaling group {} does not carry this group's tags: left alone", group.name);
+            let message = format!(
+                "Auto Scaling group {} does not carry this group's tags: left alone",
+                group.name
+            );
             draft.notice(true, "NotOurs", message);
         }
         Fact::Found(group) if group.deleting => {
-            let message = format!("waits until Auto Scaling group {} and its {} instances are gone", group.name, group.instances.len());
+            let message = format!(
+                "waits until Auto Scaling group {} and its {} instances are gone",
+                group.name,
+                group.instances.len()
+            );
             draft.headline(CurrentState::Deleting, "ScalingGroupDeleting", &message);
             draft.wait("ScalingGroupDeleting", &message);
             return draft.look_in(5);
         }
         Fact::Found(group) => {
-            draft.notice(false, "InstanceGroupDeleted", format!("deletes Auto Scaling group {} and its instances", group.name));
-            draft.act(Action::DeleteGroup { name: group.name.clone() });
+            draft.notice(
+                false,
+                "InstanceGroupDeleted",
+                format!("deletes Auto Scaling group {} and its instances", group.name),
+            );
+            draft.act(Action::DeleteGroup {
+                name: group.name.clone(),
+            });
             return draft.again();
         }
         Fact::NotFound => {}
@@ -59,7 +75,9 @@ pub fn plan(draft: &mut Draft<'_>) {
     match &observed.template {
         Fact::Unknown(failure) => unknown(draft, &Problem::Unknown(failure.clone())),
         Fact::Found(template) if ours(template) => {
-            draft.act(Action::DeleteTemplate { id: template.id.clone() });
+            draft.act(Action::DeleteTemplate {
+                id: template.id.clone(),
+            });
             draft.again();
         }
         Fact::Found(_) | Fact::NotFound => draft.act(Action::RemoveFinalizer),
@@ -68,7 +86,10 @@ pub fn plan(draft: &mut Draft<'_>) {
 
 /// Whether a template's known versions are ours. Its name alone is no proof.
 fn ours(template: &LaunchTemplate) -> bool {
-    template.versions.values().any(|version| VersionMark::parse(&version.description).is_some())
+    template
+        .versions
+        .values()
+        .any(|version| VersionMark::parse(&version.description).is_some())
 }
 
 /// Something could not be looked up: the finalizer stays.

@@ -31,27 +31,48 @@ pub fn plan(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
             return false;
         }
     };
-    let Some(approved) = standing.approved.version.filter(|version| holds(template, *version, &standing.approved.mark)) else {
+    let Some(approved) = standing
+        .approved
+        .version
+        .filter(|version| holds(template, *version, &standing.approved.mark))
+    else {
         rebuild(draft, standing, Some(template));
         return false;
     };
     let rollout = rollout::running(draft, standing);
-    let pin = rollout.as_ref().and_then(|rollout| rollout.version(template)).unwrap_or(approved);
+    let pin = rollout
+        .as_ref()
+        .and_then(|rollout| rollout.version(template))
+        .unwrap_or(approved);
     let change = change(standing, template, pin, rollout.as_ref());
     let group = standing.scaling_group;
     if !change.is_empty() {
         if let (Some((_, to)), LaunchSource::Template { version: from, .. }) = (&change.pin, &group.launch_source) {
-            draft.notice(false, "PinMoved", format!("new nodes boot launch template version {to}; before: {from}"));
+            draft.notice(
+                false,
+                "PinMoved",
+                format!("new nodes boot launch template version {to}; before: {from}"),
+            );
         }
-        draft.act(Action::UpdateGroup { name: group.name.clone(), change });
+        draft.act(Action::UpdateGroup {
+            name: group.name.clone(),
+            change,
+        });
     }
     tags(draft, standing);
     // Outside a rollout the default version is the approved one: EC2 refuses to delete a default.
     if template.default_version != approved && rollout.is_none() {
-        draft.act(Action::SetDefaultVersion { template_id: template.id.clone(), number: approved });
+        draft.act(Action::SetDefaultVersion {
+            template_id: template.id.clone(),
+            number: approved,
+        });
     }
     if draft.acts() {
-        draft.headline(CurrentState::ReconcileModifying, "Updating", "puts the Auto Scaling group right");
+        draft.headline(
+            CurrentState::ReconcileModifying,
+            "Updating",
+            "puts the Auto Scaling group right",
+        );
         draft.again();
         return false;
     }
@@ -62,7 +83,9 @@ pub fn plan(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
 /// shared inventory did not list is not judged.
 fn holds(template: &LaunchTemplate, version: i64, mark: &VersionMark) -> bool {
     match template.versions.get(&version) {
-        Some(found) => VersionMark::parse(&found.description).is_some_and(|found| found.fingerprint == mark.fingerprint),
+        Some(found) => {
+            VersionMark::parse(&found.description).is_some_and(|found| found.fingerprint == mark.fingerprint)
+        }
         None => !template.complete,
     }
 }
@@ -88,7 +111,11 @@ fn subnets(standing: &Standing<'_>, rollout: Option<&Rollout>) -> Option<BTreeSe
     let ground = standing.ground.as_ref().ok()?;
     let mut subnets: BTreeSet<String> = ground.subnets.iter().map(|subnet| subnet.id.clone()).collect();
     let removed = rollout.map(|rollout| &rollout.removed_subnets);
-    let kept = standing.scaling_group.subnets.iter().filter(|subnet| removed.is_none_or(|removed| !removed.contains(*subnet)));
+    let kept = standing
+        .scaling_group
+        .subnets
+        .iter()
+        .filter(|subnet| removed.is_none_or(|removed| !removed.contains(*subnet)));
     subnets.extend(kept.cloned());
     Some(subnets)
 }
@@ -97,8 +124,11 @@ fn subnets(standing: &Standing<'_>, rollout: Option<&Rollout>) -> Option<BTreeSe
 fn tags(draft: &mut Draft<'_>, standing: &Standing<'_>) {
     let wanted = wanted_tags(standing);
     let group = standing.scaling_group;
-    let wrong: BTreeMap<String, GroupTag> =
-        wanted.iter().filter(|(key, tag)| group.tags.get(*key) != Some(*tag)).map(|(key, tag)| (key.clone(), tag.clone())).collect();
+    let wrong: BTreeMap<String, GroupTag> = wanted
+        .iter()
+        .filter(|(key, tag)| group.tags.get(*key) != Some(*tag))
+        .map(|(key, tag)| (key.clone(), tag.clone()))
+        .collect();
     let surplus: BTreeSet<String> = draft
         .status
         .tag_keys
@@ -107,13 +137,25 @@ fn tags(draft: &mut Draft<'_>, standing: &Standing<'_>) {
         .cloned()
         .collect();
     if !wrong.is_empty() {
-        draft.act(Action::PutTags { name: group.name.clone(), tags: wrong });
+        draft.act(Action::PutTags {
+            name: group.name.clone(),
+            tags: wrong,
+        });
     }
     if !surplus.is_empty() {
-        draft.act(Action::DeleteTags { name: group.name.clone(), keys: surplus.clone() });
+        draft.act(Action::DeleteTags {
+            name: group.name.clone(),
+            keys: surplus.clone(),
+        });
     }
     // The keys that are ours: the manifest's, and those still to be taken away.
-    let mut keys: BTreeSet<String> = standing.wanted.configuration.tags.iter().map(|tag| tag.key.clone()).collect();
+    let mut keys: BTreeSet<String> = standing
+        .wanted
+        .configuration
+        .tags
+        .iter()
+        .map(|tag| tag.key.clone())
+        .collect();
     keys.extend(surplus);
     draft.status.tag_keys = keys.into_iter().collect();
 }
@@ -129,7 +171,15 @@ pub fn group_tags(wanted: &crate::plan::wanted::Wanted) -> BTreeMap<String, Grou
         .configuration
         .tags
         .iter()
-        .map(|tag| (tag.key.clone(), GroupTag { value: tag.value.clone(), propagate: true }))
+        .map(|tag| {
+            (
+                tag.key.clone(),
+                GroupTag {
+                    value: tag.value.clone(),
+                    propagate: true,
+                },
+            )
+        })
         .collect();
     tags.extend(wanted.identity.scaling_group_tags());
     tags
@@ -144,7 +194,10 @@ fn rebuild(draft: &mut Draft<'_>, standing: &Standing<'_>, template: Option<&Lau
     };
     // Another version may hold the same content; that serves as well.
     if let Some(found) = template.and_then(|template| with_fingerprint(template, &standing.approved.mark.fingerprint)) {
-        let approved = crate::plan::target::Approved { version: Some(found), ..standing.approved.clone() };
+        let approved = crate::plan::target::Approved {
+            version: Some(found),
+            ..standing.approved.clone()
+        };
         records::remember(draft, &approved);
         draft.again();
         return;
@@ -153,28 +206,47 @@ fn rebuild(draft: &mut Draft<'_>, standing: &Standing<'_>, template: Option<&Lau
     let Some(inputs) = render_again(standing.wanted, ground, image_id, &standing.approved.mark) else {
         let message = "the approved launch template version was deleted and the manifest has moved on, so it cannot be made \
                        again; new nodes may not start; put the manifest back to what is approved";
-        draft.condition(ConditionType::ApprovedTemplateLost, true, "ApprovedTemplateLost", message);
+        draft.condition(
+            ConditionType::ApprovedTemplateLost,
+            true,
+            "ApprovedTemplateLost",
+            message,
+        );
         draft.headline(CurrentState::Failed, "ApprovedTemplateLost", message);
         return draft.wait("ApprovedTemplateLost", message);
     };
     let mark = standing.approved.mark.clone();
-    draft.notice(true, "TemplateRebuilt", "the approved launch template version was deleted by somebody; it is made again".to_owned());
+    draft.notice(
+        true,
+        "TemplateRebuilt",
+        "the approved launch template version was deleted by somebody; it is made again".to_owned(),
+    );
     draft.act(match template {
         Some(template) => Action::CreateVersion {
             template_id: template.id.clone(),
-            token: standing.wanted.identity.client_token(&format!("rebuild-{}", template.versions.len()), &mark.fingerprint),
+            token: standing
+                .wanted
+                .identity
+                .client_token(&format!("rebuild-{}", template.versions.len()), &mark.fingerprint),
             mark,
             inputs: Box::new(inputs),
         },
         None => Action::CreateTemplate {
             name: standing.wanted.identity.launch_template(),
-            token: standing.wanted.identity.client_token(&lost(standing), &mark.fingerprint),
+            token: standing
+                .wanted
+                .identity
+                .client_token(&lost(standing), &mark.fingerprint),
             mark,
             inputs: Box::new(inputs),
             tags: standing.wanted.identity.template_tags(),
         },
     });
-    draft.headline(CurrentState::ReconcileModifying, "TemplateRebuilt", "makes the approved launch template version again");
+    draft.headline(
+        CurrentState::ReconcileModifying,
+        "TemplateRebuilt",
+        "makes the approved launch template version again",
+    );
     draft.again();
 }
 
@@ -188,6 +260,12 @@ fn lost(standing: &Standing<'_>) -> String {
 
 /// The newest version with this fingerprint.
 pub fn with_fingerprint(template: &LaunchTemplate, fingerprint: &str) -> Option<i64> {
-    let matches = |description: &str| VersionMark::parse(description).is_some_and(|mark| mark.fingerprint == fingerprint);
-    template.versions.values().rev().find(|version| matches(&version.description)).map(|version| version.number)
+    let matches =
+        |description: &str| VersionMark::parse(description).is_some_and(|mark| mark.fingerprint == fingerprint);
+    template
+        .versions
+        .values()
+        .rev()
+        .find(|version| matches(&version.description))
+        .map(|version| version.number)
 }

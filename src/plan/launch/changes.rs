@@ -14,7 +14,8 @@ const SHOWN: usize = 256;
 /// The changes from one set of inputs to another, by field.
 #[must_use]
 pub fn changes(from: &LaunchInputs, to: &LaunchInputs) -> Vec<TargetChange> {
-    let (Ok(Value::Object(before)), Ok(Value::Object(after))) = (serde_json::to_value(from), serde_json::to_value(to)) else {
+    let (Ok(Value::Object(before)), Ok(Value::Object(after))) = (serde_json::to_value(from), serde_json::to_value(to))
+    else {
         return Vec::new();
     };
     let mut list = Vec::new();
@@ -46,11 +47,20 @@ fn compare(path: &str, old: &Value, new: &Value, list: &mut Vec<TargetChange>) {
         keys.dedup();
         for key in keys {
             let below = format!("{path}.{}", camel_case(key));
-            compare(&below, before.get(key).unwrap_or(&Value::Null), after.get(key).unwrap_or(&Value::Null), list);
+            compare(
+                &below,
+                before.get(key).unwrap_or(&Value::Null),
+                after.get(key).unwrap_or(&Value::Null),
+                list,
+            );
         }
         return;
     }
-    list.push(TargetChange { path: path.to_owned(), from: shown(old), to: shown(new) });
+    list.push(TargetChange {
+        path: path.to_owned(),
+        from: shown(old),
+        to: shown(new),
+    });
 }
 
 /// A value as people read it; `None` for nothing.
@@ -85,7 +95,11 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     fn row(path: &str, from: Option<&str>, to: Option<&str>) -> TargetChange {
-        TargetChange { path: path.to_owned(), from: from.map(str::to_owned), to: to.map(str::to_owned) }
+        TargetChange {
+            path: path.to_owned(),
+            from: from.map(str::to_owned),
+            to: to.map(str::to_owned),
+        }
     }
 
     #[test]
@@ -120,7 +134,10 @@ mod tests {
         let list = changes(&from, &to);
         assert_eq!(list.len(), 1);
         let shown = format!("{list:?}");
-        assert!(shown.contains("(1 lines)") && shown.contains("(2 lines)") && !shown.contains("password"), "{shown}");
+        assert!(
+            shown.contains("(1 lines)") && shown.contains("(2 lines)") && !shown.contains("password"),
+            "{shown}"
+        );
         assert!(!format!("{from:?}").contains("password"));
     }
 

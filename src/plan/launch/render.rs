@@ -41,7 +41,10 @@ pub struct Ground {
 /// A [`Problem`] when the rules are of an unknown version or the result is more than EC2 takes.
 pub fn render(wanted: &Wanted, ground: &Ground, image_id: &str, version: &str) -> Result<LaunchInputs, Problem> {
     if version != RENDER_VERSION {
-        return Err(Problem::target("status.fingerprint.renderVersion", format!("this operator has no rules {version:?}")));
+        return Err(Problem::target(
+            "status.fingerprint.renderVersion",
+            format!("this operator has no rules {version:?}"),
+        ));
     }
     let configuration = &wanted.configuration;
     let labels = node_labels(wanted, image_id);
@@ -50,14 +53,20 @@ pub fn render(wanted: &Wanted, ground: &Ground, image_id: &str, version: &str) -
             cluster: &ground.cluster,
             labels: &labels,
             taints: wanted.taints(),
-            max_pods: configuration.bootstrap_options.as_ref().and_then(|options| options.max_pods),
+            max_pods: configuration
+                .bootstrap_options
+                .as_ref()
+                .and_then(|options| options.max_pods),
         },
         &configuration.user_data,
     );
     if user_data.len() > USER_DATA_LIMIT {
         return Err(Problem::target(
             "spec.eks.configuration.userData",
-            format!("user data is {} bytes with the rest; EC2 takes {USER_DATA_LIMIT}", user_data.len()),
+            format!(
+                "user data is {} bytes with the rest; EC2 takes {USER_DATA_LIMIT}",
+                user_data.len()
+            ),
         ));
     }
     Ok(LaunchInputs {
@@ -82,7 +91,9 @@ pub fn render(wanted: &Wanted, ground: &Ground, image_id: &str, version: &str) -
 /// Labels of a new node: the manifest's, and the ones that the peer's users select by.
 fn node_labels(wanted: &Wanted, image_id: &str) -> BTreeMap<String, String> {
     let mut labels = wanted.configuration.labels.clone();
-    labels.entry(label::NODE_ROLE.to_owned()).or_insert_with(|| wanted.identity.name.clone());
+    labels
+        .entry(label::NODE_ROLE.to_owned())
+        .or_insert_with(|| wanted.identity.name.clone());
     labels.insert(label::LIFECYCLE.to_owned(), "normal".to_owned());
     labels.insert(label::IMAGE.to_owned(), image_id.to_owned());
     labels
@@ -103,7 +114,12 @@ fn volumes(listed: &[NodeVolume]) -> Result<Vec<LaunchVolume>, Problem> {
         }]);
     }
     let number = |value: i64, index: usize, field: &str| {
-        i32::try_from(value).map_err(|_| Problem::invalid(&format!("spec.eks.configuration.volumes[{index}].{field}"), "is out of range"))
+        i32::try_from(value).map_err(|_| {
+            Problem::invalid(
+                &format!("spec.eks.configuration.volumes[{index}].{field}"),
+                "is out of range",
+            )
+        })
     };
     let mut volumes = Vec::new();
     for (index, volume) in listed.iter().enumerate() {
@@ -113,8 +129,16 @@ fn volumes(listed: &[NodeVolume]) -> Result<Vec<LaunchVolume>, Problem> {
             volume_type: volume.type_.to_ascii_lowercase(),
             // 0 is how the schema, which demands a size, says "as the snapshot".
             size_gib: (size > 0).then_some(size),
-            iops: volume.iops.filter(|iops| *iops > 0).map(|iops| number(iops, index, "iops")).transpose()?,
-            throughput: volume.throughput.filter(|rate| *rate > 0).map(|rate| number(rate, index, "throughput")).transpose()?,
+            iops: volume
+                .iops
+                .filter(|iops| *iops > 0)
+                .map(|iops| number(iops, index, "iops"))
+                .transpose()?,
+            throughput: volume
+                .throughput
+                .filter(|rate| *rate > 0)
+                .map(|rate| number(rate, index, "throughput"))
+                .transpose()?,
             delete_on_termination: volume.delete_on_termination.unwrap_or(true),
             encrypted: volume.encrypted,
             snapshot_id: volume.snapshot_id.clone(),
@@ -126,19 +150,28 @@ fn volumes(listed: &[NodeVolume]) -> Result<Vec<LaunchVolume>, Problem> {
 
 /// Metadata options; what the manifest leaves out is left to the account's default.
 fn metadata(configuration: &EksConfiguration) -> LaunchMetadata {
-    configuration.metadata_options.as_ref().map_or_else(LaunchMetadata::default, |options| LaunchMetadata {
-        http_endpoint: options.http_endpoint.clone(),
-        http_tokens: options.http_tokens.clone(),
-        http_put_hop_limit: options.http_put_hop_limit.and_then(|limit| i32::try_from(limit).ok()),
-    })
+    configuration
+        .metadata_options
+        .as_ref()
+        .map_or_else(LaunchMetadata::default, |options| LaunchMetadata {
+            http_endpoint: options.http_endpoint.clone(),
+            http_tokens: options.http_tokens.clone(),
+            http_put_hop_limit: options.http_put_hop_limit.and_then(|limit| i32::try_from(limit).ok()),
+        })
 }
 
 /// Tags by resource type; entries for one type are merged, the last value of a key holds.
 fn tag_specifications(configuration: &EksConfiguration) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut by_type: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for specification in &configuration.tag_specifications {
-        let tags = specification.tags.iter().map(|tag| (tag.key.clone(), tag.value.clone()));
-        by_type.entry(specification.resource_type.clone()).or_default().extend(tags);
+        let tags = specification
+            .tags
+            .iter()
+            .map(|tag| (tag.key.clone(), tag.value.clone()));
+        by_type
+            .entry(specification.resource_type.clone())
+            .or_default()
+            .extend(tags);
     }
     by_type.retain(|resource_type, tags| !resource_type.is_empty() && !tags.is_empty());
     by_type

@@ -47,10 +47,16 @@ pub fn amazon_linux_2023(config: &NodeConfig<'_>, stages: &[UserDataStage]) -> S
         stages
             .iter()
             .filter(move |stage| stage.stage.eq_ignore_ascii_case(name))
-            .map(move |stage| Part { content_type, body: stage_text(&stage.data) })
+            .map(move |stage| Part {
+                content_type,
+                body: stage_text(&stage.data),
+            })
     };
     let mut parts: Vec<Part> = of("PreBootstrap", SHELL).collect();
-    parts.push(Part { content_type: NODE_CONFIG, body: format!("{:#}\n", node_config(config)) });
+    parts.push(Part {
+        content_type: NODE_CONFIG,
+        body: format!("{:#}\n", node_config(config)),
+    });
     parts.extend(of("NodeConfigYaml", NODE_CONFIG));
     parts.extend(of("PostBootstrap", SHELL));
     mime(&parts)
@@ -58,7 +64,11 @@ pub fn amazon_linux_2023(config: &NodeConfig<'_>, stages: &[UserDataStage]) -> S
 
 /// nodeadm's configuration, API `node.eks.aws/v1alpha1`.
 fn node_config(config: &NodeConfig<'_>) -> Value {
-    let labels: Vec<String> = config.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let labels: Vec<String> = config
+        .labels
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
     let mut flags = vec![format!("--node-labels={}", labels.join(","))];
     if !config.taints.is_empty() {
         let mut taints: Vec<String> = config.taints.iter().map(taint).collect();
@@ -86,7 +96,12 @@ fn node_config(config: &NodeConfig<'_>) -> Value {
 
 /// A taint in the kubelet's own form.
 fn taint(taint: &Taint) -> String {
-    format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or_default(), taint.effect)
+    format!(
+        "{}={}:{}",
+        taint.key,
+        taint.value.as_deref().unwrap_or_default(),
+        taint.effect
+    )
 }
 
 /// A stage's text: plain, or base64 as the peer's users may write it. What only looks like base64 (`shutdown` has
@@ -94,9 +109,10 @@ fn taint(taint: &Taint) -> String {
 fn stage_text(data: &str) -> String {
     let compact: String = data.split_ascii_whitespace().collect();
     let decoded = (compact.len() >= 16).then(|| STANDARD.decode(&compact).ok()).flatten();
-    let text = decoded
-        .and_then(|bytes| String::from_utf8(bytes).ok())
-        .filter(|text| text.chars().all(|character| !character.is_control() || character.is_ascii_whitespace()));
+    let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok()).filter(|text| {
+        text.chars()
+            .all(|character| !character.is_control() || character.is_ascii_whitespace())
+    });
     let mut text = text.unwrap_or_else(|| data.to_owned());
     // Two stages must not run into one line.
     if !text.ends_with('\n') {
@@ -117,7 +133,10 @@ fn mime(parts: &[Part]) -> String {
     let boundary = format!("sluice-{}", &digest[..24]);
     let mut text = format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{boundary}\"\n\n");
     for part in parts {
-        text.push_str(&format!("--{boundary}\nContent-Type: {}\n\n{}", part.content_type, part.body));
+        text.push_str(&format!(
+            "--{boundary}\nContent-Type: {}\n\n{}",
+            part.content_type, part.body
+        ));
     }
     text.push_str(&format!("--{boundary}--\n"));
     text
@@ -140,20 +159,46 @@ mod tests {
     }
 
     fn stage(name: &str, data: &str) -> UserDataStage {
-        UserDataStage { name: None, stage: name.to_owned(), data: data.to_owned() }
+        UserDataStage {
+            name: None,
+            stage: name.to_owned(),
+            data: data.to_owned(),
+        }
     }
 
     #[test]
     fn the_whole_document() {
-        let labels = BTreeMap::from([("a".to_owned(), "'; reboot #".to_owned()), ("b".to_owned(), String::new())]);
+        let labels = BTreeMap::from([
+            ("a".to_owned(), "'; reboot #".to_owned()),
+            ("b".to_owned(), String::new()),
+        ]);
         let taints = [
-            Taint { key: "z".to_owned(), value: Some("1".to_owned()), effect: "NoSchedule".to_owned(), time_added: None },
-            Taint { key: "k".to_owned(), value: None, effect: "NoExecute".to_owned(), time_added: None },
+            Taint {
+                key: "z".to_owned(),
+                value: Some("1".to_owned()),
+                effect: "NoSchedule".to_owned(),
+                time_added: None,
+            },
+            Taint {
+                key: "k".to_owned(),
+                value: None,
+                effect: "NoExecute".to_owned(),
+                time_added: None,
+            },
         ];
         let text = amazon_linux_2023(
-            &NodeConfig { cluster: &cluster(), labels: &labels, taints: &taints, max_pods: Some(29) },
-            &[stage("postbootstrap", "echo after"), stage("PreBootstrap", "echo one"), stage("PreBootstrap", "echo two"),
-              stage("NodeConfigYaml", "kind: NodeConfig\n")],
+            &NodeConfig {
+                cluster: &cluster(),
+                labels: &labels,
+                taints: &taints,
+                max_pods: Some(29),
+            },
+            &[
+                stage("postbootstrap", "echo after"),
+                stage("PreBootstrap", "echo one"),
+                stage("PreBootstrap", "echo two"),
+                stage("NodeConfigYaml", "kind: NodeConfig\n"),
+            ],
         );
         let boundary = text.split('"').nth(1).unwrap().to_owned();
         assert_eq!(
@@ -211,7 +256,10 @@ echo after
         assert_eq!(stage_text("shutdown"), "shutdown\n");
         assert_eq!(stage_text("shutdownshutdown"), "shutdownshutdown\n");
         assert_eq!(stage_text(&STANDARD.encode("echo hello there")), "echo hello there\n");
-        assert_eq!(stage_text(&STANDARD.encode("echo hi")), format!("{}\n", STANDARD.encode("echo hi")));
+        assert_eq!(
+            stage_text(&STANDARD.encode("echo hi")),
+            format!("{}\n", STANDARD.encode("echo hi"))
+        );
         assert_eq!(stage_text("echo a\n"), "echo a\n");
     }
 
@@ -219,7 +267,15 @@ echo after
     fn no_taints_and_no_limit_leave_no_trace() {
         let labels = BTreeMap::new();
         for max_pods in [None, Some(0)] {
-            let text = amazon_linux_2023(&NodeConfig { cluster: &cluster(), labels: &labels, taints: &[], max_pods }, &[]);
+            let text = amazon_linux_2023(
+                &NodeConfig {
+                    cluster: &cluster(),
+                    labels: &labels,
+                    taints: &[],
+                    max_pods,
+                },
+                &[],
+            );
             assert!(!text.contains("taints") && !text.contains("maxPods"), "{text}");
         }
     }

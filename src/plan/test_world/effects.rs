@@ -28,7 +28,11 @@ impl World {
     /// A write gives an object a new resourceVersion.
     pub fn touch(&mut self, name: &str) {
         let version = self.next("");
-        if let Some(request) = self.requests.iter_mut().find(|request| request.metadata.name.as_deref() == Some(name)) {
+        if let Some(request) = self
+            .requests
+            .iter_mut()
+            .find(|request| request.metadata.name.as_deref() == Some(name))
+        {
             request.metadata.resource_version = Some(version);
         }
     }
@@ -44,7 +48,13 @@ impl World {
             }
             Action::OpenRequest(request) => {
                 let mut request = request.as_ref().clone();
-                assert!(!self.requests.iter().any(|other| other.metadata.name == request.metadata.name), "AlreadyExists");
+                assert!(
+                    !self
+                        .requests
+                        .iter()
+                        .any(|other| other.metadata.name == request.metadata.name),
+                    "AlreadyExists"
+                );
                 request.metadata.uid = Some(self.next("request"));
                 request.metadata.creation_timestamp = Some(Time(self.now));
                 let name = request.metadata.name.clone().unwrap();
@@ -52,13 +62,22 @@ impl World {
                 self.touch(&name);
             }
             Action::MoveRequest(step) => {
-                let request = self.requests.iter_mut().find(|request| request.metadata.uid.as_deref() == Some(step.request.uid.as_str())).unwrap();
-                assert_eq!(request.metadata.resource_version.as_deref(), Some(step.request.resource_version.as_str()), "Conflict");
+                let request = self
+                    .requests
+                    .iter_mut()
+                    .find(|request| request.metadata.uid.as_deref() == Some(step.request.uid.as_str()))
+                    .unwrap();
+                assert_eq!(
+                    request.metadata.resource_version.as_deref(),
+                    Some(step.request.resource_version.as_str()),
+                    "Conflict"
+                );
                 request.status = Some(step.status.clone());
                 self.touch(&step.request.name);
             }
             Action::ReleaseRequest(reference) | Action::RemoveRequest(reference) => {
-                self.requests.retain(|request| request.metadata.uid.as_deref() != Some(reference.uid.as_str()));
+                self.requests
+                    .retain(|request| request.metadata.uid.as_deref() != Some(reference.uid.as_str()));
             }
             _ => {}
         }
@@ -90,7 +109,10 @@ impl World {
             }
             Action::DeleteVersions { numbers, .. } => {
                 let template = self.template.as_mut().unwrap();
-                assert!(!numbers.contains(&template.default_version), "EC2 refuses to delete a default version");
+                assert!(
+                    !numbers.contains(&template.default_version),
+                    "EC2 refuses to delete a default version"
+                );
                 template.versions.retain(|number, _| !numbers.contains(number));
             }
             Action::DeleteTemplate { .. } => self.template = None,
@@ -110,7 +132,15 @@ impl World {
 
     fn on_groups(&mut self, action: &Action) {
         match action {
-            Action::CreateGroup { name, template_id, version, min_size, max_size, subnets, tags } => {
+            Action::CreateGroup {
+                name,
+                template_id,
+                version,
+                min_size,
+                max_size,
+                subnets,
+                tags,
+            } => {
                 let mut group = empty_group();
                 group.name.clone_from(name);
                 group.min_size = *min_size;
@@ -138,9 +168,18 @@ impl World {
                 self.fill();
             }
             Action::PutTags { tags, .. } => self.scaling_group.as_mut().unwrap().tags.extend(tags.clone()),
-            Action::DeleteTags { keys, .. } => self.scaling_group.as_mut().unwrap().tags.retain(|key, _| !keys.contains(key)),
+            Action::DeleteTags { keys, .. } => self
+                .scaling_group
+                .as_mut()
+                .unwrap()
+                .tags
+                .retain(|key, _| !keys.contains(key)),
             Action::Terminate { instance_id, .. } => {
-                self.scaling_group.as_mut().unwrap().instances.retain(|instance| instance.id != *instance_id);
+                self.scaling_group
+                    .as_mut()
+                    .unwrap()
+                    .instances
+                    .retain(|instance| instance.id != *instance_id);
                 self.nodes.remove(instance_id);
                 self.fill();
             }
@@ -153,8 +192,16 @@ impl World {
     }
 
     fn pin(&mut self, template_id: &str, version: i64) {
-        let name = self.template.as_ref().map(|template| template.name.clone()).unwrap_or_default();
-        let source = LaunchSource::Template { id: template_id.to_owned(), name, version: VersionSelector::Number(version) };
+        let name = self
+            .template
+            .as_ref()
+            .map(|template| template.name.clone())
+            .unwrap_or_default();
+        let source = LaunchSource::Template {
+            id: template_id.to_owned(),
+            name,
+            version: VersionSelector::Number(version),
+        };
         self.scaling_group.as_mut().unwrap().launch_source = source;
     }
 
@@ -166,7 +213,12 @@ impl World {
             if have >= group.desired_capacity {
                 return;
             }
-            let LaunchSource::Template { id: template, version: VersionSelector::Number(version), .. } = group.launch_source.clone() else {
+            let LaunchSource::Template {
+                id: template,
+                version: VersionSelector::Number(version),
+                ..
+            } = group.launch_source.clone()
+            else {
                 panic!("not pinned to a number");
             };
             let zone = ["zone-a", "zone-b", "zone-c"][usize::try_from(have).unwrap() % 3].to_owned();

@@ -8,7 +8,8 @@ use crate::plan::launch::inputs::LaunchMetadata;
 use crate::plan::observed::LookUps;
 
 /// The parameter that a group with `latest` follows on the toy cluster.
-pub const PARAMETER: &str = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id";
+pub const PARAMETER: &str =
+    "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id";
 
 /// An Auto Scaling group without anything.
 pub fn empty_group() -> AutoScalingGroup {
@@ -82,7 +83,13 @@ pub fn look_ups() -> LookUps {
             .iter()
             .map(|zone| {
                 let id = format!("subnet-{zone}");
-                (id.clone(), Fact::Found(Subnet { id, zone: format!("zone-{zone}") }))
+                (
+                    id.clone(),
+                    Fact::Found(Subnet {
+                        id,
+                        zone: format!("zone-{zone}"),
+                    }),
+                )
             })
             .collect(),
         security_groups: BTreeMap::from([("nodes".to_owned(), Fact::Found("sg-1".to_owned()))]),

@@ -180,7 +180,12 @@ impl World {
             }
         }
         for id in &booted {
-            let node = Node { name: format!("node-{id}"), instance_id: id.clone(), ready: true, image_label: None };
+            let node = Node {
+                name: format!("node-{id}"),
+                instance_id: id.clone(),
+                ready: true,
+                image_label: None,
+            };
             self.nodes.insert(id.clone(), node);
         }
         if !booted.is_empty() {
@@ -207,15 +212,30 @@ impl World {
             Some(Fact::Found(parameter)) => parameter.version + 1,
             _ => 1,
         };
-        let parameter = Parameter { name: PARAMETER.to_owned(), value: id.to_owned(), version, last_modified: Some(self.now) };
+        let parameter = Parameter {
+            name: PARAMETER.to_owned(),
+            value: id.to_owned(),
+            version,
+            last_modified: Some(self.now),
+        };
         self.parameters.insert(PARAMETER.to_owned(), Fact::Found(parameter));
         self.say(&format!("recommended image: {id}"));
     }
 
     /// The request in a phase.
     pub fn request(&self, phase: Phase) -> &InstanceGroupUpgradeRequest {
-        let found: Vec<_> = self.requests.iter().filter(|request| request.phase() == phase).collect();
-        assert_eq!(found.len(), 1, "requests in {phase}: {}\n{}", found.len(), self.transcript);
+        let found: Vec<_> = self
+            .requests
+            .iter()
+            .filter(|request| request.phase() == phase)
+            .collect();
+        assert_eq!(
+            found.len(),
+            1,
+            "requests in {phase}: {}\n{}",
+            found.len(),
+            self.transcript
+        );
         found[0]
     }
 
@@ -227,7 +247,11 @@ impl World {
     /// A person's edit of the decision block of the request in a phase.
     pub fn decide(&mut self, phase: Phase, edit: impl FnOnce(&mut InstanceGroupUpgradeRequest)) {
         let name = self.request(phase).metadata.name.clone();
-        let request = self.requests.iter_mut().find(|request| request.metadata.name == name).unwrap();
+        let request = self
+            .requests
+            .iter_mut()
+            .find(|request| request.metadata.name == name)
+            .unwrap();
         edit(request);
         self.touch(name.as_deref().unwrap());
     }
@@ -252,13 +276,21 @@ impl World {
 
     /// The state word.
     pub fn state(&self) -> String {
-        self.group.status.as_ref().and_then(|status| status.current_state.clone()).unwrap_or_default()
+        self.group
+            .status
+            .as_ref()
+            .and_then(|status| status.current_state.clone())
+            .unwrap_or_default()
     }
 
     /// Status of a condition.
     pub fn condition(&self, kind: crate::api::ConditionType) -> Option<String> {
         let status = self.group.status.as_ref()?;
-        status.conditions.iter().find(|condition| condition.type_ == kind.as_ref()).map(|condition| condition.status.clone())
+        status
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == kind.as_ref())
+            .map(|condition| condition.status.clone())
     }
 
     /// Images of the running instances, in the group's order.
@@ -288,12 +320,20 @@ fn fact_of<T>(failure: &Failure) -> Fact<T> {
 
 /// A failed call of a class.
 pub fn failure(class: FailureClass) -> Failure {
-    Failure { class, action: "autoscaling:DescribeAutoScalingGroups".to_owned(), code: None, message: "no luck".to_owned() }
+    Failure {
+        class,
+        action: "autoscaling:DescribeAutoScalingGroups".to_owned(),
+        code: None,
+        message: "no luck".to_owned(),
+    }
 }
 
 /// The plan as text, without the parts that only repeat.
 fn lines(plan: &Plan) -> String {
     let text = plan.to_string();
-    let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with("look again on") && !line.starts_with("look again now")).collect();
+    let kept: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("look again on") && !line.starts_with("look again now"))
+        .collect();
     kept.iter().fold(String::new(), |all, line| all + line + "\n")
 }

@@ -9,12 +9,17 @@ use crate::plan::test_world::World;
 
 /// Compares a transcript with its file.
 fn golden(name: &str, transcript: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/gate").join(format!("{name}.txt"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden/gate")
+        .join(format!("{name}.txt"));
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, transcript).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(transcript, expected, "{name}: review the difference; UPDATE=1 accepts it");
+    assert_eq!(
+        transcript, expected,
+        "{name}: review the difference; UPDATE=1 accepts it"
+    );
 }
 
 #[test]

@@ -1,0 +1,136 @@
+//! The stage of the demo: testbed, chart, operator under its own ServiceAccount, nodes.
+//!
+//! Owns setting it and clearing it away, and printing commands with their answers. Must not hold the story.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::testbed::{NodeOptions, NodeSimulator, Operator, Testbed};
+
+/// Namespace that the chart is installed into.
+const HOME: &str = "sluice-system";
+
+/// Everything the story plays on.
+pub struct Stage {
+    pub testbed: Testbed,
+    operator: Operator,
+    nodes: NodeSimulator,
+    step: String,
+    started: Instant,
+}
+
+impl Stage {
+    /// Starts everything.
+    pub async fn set() -> Result<Self> {
+        let started = Instant::now();
+        println!("== a control plane and a simulated AWS start");
+        let testbed = Testbed::start("demo").await?;
+        testbed.aws().seed("demo", "1.33").await?;
+        println!("== the chart brings the CRDs and the operator's rights");
+        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/sluice");
+        let chart = chart.to_str().context("the path of the chart")?;
+        testbed
+            .helm(&["install", "sluice", chart, "--namespace", HOME, "--create-namespace"])
+            .await?
+            .success()?;
+        let port = Testbed::free_port()?;
+        let kubeconfig = testbed.kubeconfig_for_service_account(HOME, "sluice").await?;
+        let address = format!("127.0.0.1:{port}");
+        let arguments = [
+            "run",
+            "--config-namespace",
+            HOME,
+            "--metrics-addr",
+            &address,
+            "--aws-poll-interval",
+            "5s",
+            "--image-poll-interval",
+            "2s",
+        ];
+        let mut operator = Operator::start(
+            &testbed,
+            Path::new(env!("CARGO_BIN_EXE_sluice")),
+            &arguments,
+            &[],
+            &kubeconfig,
+        )?;
+        operator.ready(port).await?;
+        println!(
+            "== sluice runs as ServiceAccount {HOME}/sluice ({:.1} s since the start)",
+            started.elapsed().as_secs_f32()
+        );
+        let options = NodeOptions {
+            delay: Duration::from_secs(1),
+            ..NodeOptions::default()
+        };
+        let nodes = NodeSimulator::start(testbed.admin(), testbed.aws(), options)?;
+        Ok(Self {
+            testbed,
+            operator,
+            nodes,
+            step: String::new(),
+            started,
+        })
+    }
+
+    /// Begins a step of the story.
+    pub fn begin(&mut self, step: &str) {
+        println!("\n== [{:5.1} s] {step}", self.started.elapsed().as_secs_f32());
+        step.clone_into(&mut self.step);
+    }
+
+    /// The step under way.
+    pub fn step(&self) -> &str {
+        &self.step
+    }
+
+    /// A fact that was seen.
+    pub fn seen(&self, fact: &str) {
+        println!("   seen: {fact}");
+    }
+
+    /// Runs kubectl, printing the command and its answer.
+    pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        let shown: Vec<String> = arguments
+            .iter()
+            .map(|argument| {
+                if argument.contains([' ', '{', '"']) {
+                    format!("'{argument}'")
+                } else {
+                    (*argument).to_owned()
+                }
+            })
+            .collect();
+        println!("$ kubectl {}", shown.join(" "));
+        let answer = self.testbed.kubectl(arguments).await?.success()?;
+        answer.lines().for_each(|line| println!("  {line}"));
+        Ok(answer)
+    }
+
+    /// The end of the operator's log.
+    pub fn last_words(&self) -> String {
+        let log = self.operator.log().unwrap_or_else(|error| error.to_string());
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+
+    /// Stops everything, the operator gracefully.
+    pub async fn stop(self) -> Result<()> {
+        let Self {
+            testbed,
+            operator,
+            nodes,
+            ..
+        } = self;
+        drop(nodes);
+        let status = operator.terminate(Duration::from_secs(30)).await?;
+        testbed.stop().await?;
+        anyhow::ensure!(
+            status.success(),
+            "the operator ended with {status} when it was asked to stop"
+        );
+        Ok(())
+    }
+}
