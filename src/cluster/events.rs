@@ -42,7 +42,7 @@ impl Publisher {
         let namespace = about.namespace.clone().unwrap_or_else(|| "default".to_owned());
         let event = Event {
             metadata: ObjectMeta {
-                generate_name: Some(format!("{}.", about.name.as_deref().unwrap_or("sluice"))),
+                generate_name: Some(name_stem(about.name.as_deref().unwrap_or("sluice"))),
                 namespace: Some(namespace.clone()),
                 ..ObjectMeta::default()
             },
@@ -61,6 +61,12 @@ impl Publisher {
             warn!(reason = notice.reason, %failure, "an Event could not be published");
         }
     }
+}
+
+/// What the server completes to a name of at most 253 characters.
+fn name_stem(name: &str) -> String {
+    let stem: String = name.chars().take(240).collect();
+    format!("{}-", stem.trim_end_matches(['-', '.']))
 }
 
 fn cut(text: &str) -> String {
