@@ -57,6 +57,9 @@ pub struct RunArguments {
     /// Attempts for one AWS call within its deadline, the first included.
     #[arg(long, env = "SLUICE_MAX_API_RETRIES", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_api_retries: u32,
+    /// Launch template versions kept even if nothing needs them; 0 means 2, as with the peer.
+    #[arg(long, env = "SLUICE_CONFIG_RETENTION", default_value = "2", value_parser = retention)]
+    pub config_retention: usize,
     /// Address for health and metrics.
     #[arg(long, env = "SLUICE_METRICS_ADDR", default_value = "0.0.0.0:8080", value_parser = address)]
     pub metrics_addr: SocketAddr,
@@ -76,7 +79,7 @@ pub struct RunArguments {
     #[arg(long, env = "SLUICE_LOG_FORMAT", value_enum, default_value = "text")]
     pub log_format: LogFormat,
     /// What is logged, as `info` or `sluice=debug,info`.
-    #[arg(long, env = "SLUICE_LOG_LEVEL", default_value = "info")]
+    #[arg(long, env = "SLUICE_LOG_LEVEL", default_value = "info,kube_runtime=warn")]
     pub log_level: String,
 }
 
@@ -89,6 +92,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     };
     full.parse()
         .map_err(|error| format!("{error}; write it as 127.0.0.1:8080 or :8080"))
+}
+
+/// A number of versions; the peer reads 0 as 2.
+fn retention(text: &str) -> Result<usize, String> {
+    let number: usize = text.parse().map_err(|_| "write a number".to_owned())?;
+    Ok(if number == 0 { 2 } else { number })
 }
 
 /// A pause between polls, in the words of the settings: 30s, 5m, 1h30m.
@@ -113,6 +122,8 @@ mod tests {
         assert_eq!(address(":8080").unwrap().to_string(), "0.0.0.0:8080");
         assert_eq!(address("127.0.0.1:0").unwrap().to_string(), "127.0.0.1:0");
         assert!(address("8080").is_err());
+        assert_eq!((retention("0"), retention("5")), (Ok(2), Ok(5)));
+        assert!(retention("-1").is_err());
         assert_eq!(interval("1m30s"), Ok(Duration::from_secs(90)));
         assert!(interval("0s").is_err() && interval("10").is_err());
     }

@@ -131,6 +131,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         connection,
         followers: Followers::default(),
         wakes: Wakes::new(sender),
+        kept_versions: arguments.config_retention,
         backoff: Backoff::default(),
         metrics: reconciles,
     });

@@ -70,136 +70,82 @@ impl ConditionStatus {
     }
 }
 
-/// Why a condition has its status, a request waits or a rollout failed.
+/// Why a condition is as it is: one word that alerts can match on. Only words that something says are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, AsRefStr, Display, EnumIter, EnumString, IntoStaticStr)]
 pub enum Reason {
-    /// The group is as its spec says.
+    /// Everything is as wanted.
     AsWanted,
-    /// Nothing has been read yet.
-    NotObserved,
     /// AWS resources are being made.
     Creating,
-    /// AWS resources are being changed.
+    /// The Auto Scaling group is being put right.
     Updating,
-    /// AWS resources are being removed.
+    /// AWS resources are being deleted.
     Deleting,
+    /// The Auto Scaling group is on its way out.
+    ScalingGroupDeleting,
+    /// A lost launch template version is made again.
+    TemplateRebuilt,
     /// Nodes are being replaced.
     RollingOut,
-    /// Surplus nodes are being drained.
-    Draining,
+    /// A lock stopped a rollout that needed no approval.
+    RolloutLocked,
     /// Every desired node is Ready.
     NodesReady,
-    /// Some desired nodes are not Ready.
+    /// Nodes are missing or not Ready.
     NodesNotReady,
-    /// Nodes are wanted and no instance comes.
-    NoInstances,
-    /// A request waits for a decision.
+    /// An upgrade request waits for a decision.
     WaitsForApproval,
-    /// A request waits for the time of its schedule.
-    WaitsForSchedule,
-    /// What was approved waits for a maintenance window.
-    WaitsForWindow,
-    /// As many groups roll out as may.
-    WaitsForSlot,
-    /// The next target waits for the rollout in hand.
-    WaitsForRollout,
-    /// A replacement has not become Ready yet.
-    WaitsForNode,
-    /// Pods are still leaving a node.
-    WaitsForPods,
-    /// Unavailable nodes use up the budget.
-    WaitsForCapacity,
-    /// AWS is still at work on what was asked, or does not show it yet.
+    /// AWS does not show our last write yet, or something there is under way.
     #[strum(serialize = "WaitsForAWS")]
     WaitsForAws,
-    /// Upgrades of the fleet are frozen.
-    Frozen,
-    /// A `PodDisruptionBudget` keeps a node from being drained.
-    DisruptionBudget,
-    /// A pod is covered by several `PodDisruptionBudget`s and cannot be evicted at all.
-    SeveralDisruptionBudgets,
-    /// A node holds pods that no controller would make anew.
-    BarePods,
-    /// The last old node hosts the operator, and there is nowhere else for it.
-    HostsOperator,
-    /// Scaling process Launch or Terminate is suspended.
-    LaunchSuspended,
-    /// AWS cannot launch the instance that is asked for.
-    LaunchImpossible,
-    /// A replacement was not Ready in time.
-    NodeDidNotBecomeReady,
-    /// Somebody denied the target.
+    /// The target was denied.
     Denied,
-    /// The rollout of the target was halted.
+    /// The target failed.
     Failed,
-    /// Somebody cancelled the rollout of the target.
+    /// The target was cancelled.
     Cancelled,
-    /// The target went back to what runs.
-    TargetReverted,
-    /// Another target took its place.
-    TargetMoved,
-    /// The group needs no approval any more.
-    GroupUnlocked,
-    /// The group was taken over and differs from what would be rendered.
-    Adoption,
-    /// The image does not exist, or may not be read.
+    /// The image does not exist, or not for this account.
     ImageNotFound,
-    /// The image has gone since it was approved.
+    /// The image exists and cannot be launched.
     ImageUnavailable,
-    /// The image is deprecated or disabled.
+    /// The image is deprecated.
     ImageDeprecated,
-    /// The image does not fit the architecture of the instance type.
+    /// The image is built for another processor.
     ImageArchitecture,
-    /// No operating system family is named, and the old default has no image for this version.
+    /// No image is published for the operating system family.
     ImageFamilyUnknown,
     /// The image parameter does not exist.
     ParameterNotFound,
-    /// The value of the image parameter is no image id.
+    /// The image parameter holds no image id.
     ParameterUnusable,
-    /// The image parameter may not be read.
-    ParameterForbidden,
-    /// The instance type is not offered in the group's zones.
+    /// The instance type is not offered in a zone of the group.
     InstanceTypeNotOffered,
-    /// The version is newer than the cluster's.
+    /// The wanted Kubernetes version is newer than the cluster's.
     VersionTooNew,
-    /// The spec, with the settings applied, is incomplete or contradicts itself.
+    /// A field makes no sense or is missing.
     SpecInvalid,
     /// Something that the spec names does not exist.
     NotFound,
-    /// A name in the spec fits several things.
-    Ambiguous,
+    /// Something that the spec names exists and cannot serve.
+    Unusable,
     /// The group has a field that is not built.
     UnsupportedField,
-    /// The settings hold a key that is not built.
+    /// The settings have a key that is not built.
     UnsupportedSetting,
-    /// An AWS resource of that name is not ours.
+    /// The AWS resource belongs to somebody else.
     NotOurs,
-    /// Another program writes the same AWS resources or objects.
-    ForeignWriter,
     /// What was approved cannot be rebuilt.
     ApprovedTemplateLost,
-    /// The settings are gone; what they locked stays locked.
-    SettingsMissing,
-    /// The settings cannot be read; the last good ones stay.
-    SettingsInvalid,
-    /// The settings have not been read yet.
-    SettingsNotSynced,
-    /// A lock annotation is neither true nor false, and locks.
-    LockValueUnclear,
-    /// The clock differs from AWS's by more than five minutes.
-    ClockDiffers,
     /// AWS refuses what the operator may not do.
     AccessDenied,
-    /// AWS asks for fewer calls.
+    /// AWS asks to slow down.
     Throttled,
     /// AWS does not answer.
     #[strum(serialize = "AWSUnreachable")]
     AwsUnreachable,
-    /// AWS answers with an error that has no better name.
+    /// AWS refuses the call.
     #[strum(serialize = "AWSError")]
     AwsError,
-    /// The operator only looks.
-    DryRun,
 }
 
 impl Reason {

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use super::facts::{Cluster, Fact, Image, InstanceType, Parameter};
 use super::problem::Problem;
 use super::wanted::Wanted;
-use crate::api::annotation;
 use crate::api::instance_group::{ImageReference, InstanceGroup};
+use crate::api::{Reason, annotation};
 
 /// Path of the field that names the image.
 const IMAGE_PATH: &str = "spec.eks.configuration.image";
@@ -84,6 +84,7 @@ pub fn image_source(
         ImageReference::ResolvedByEc2(_) => {
             // EC2 would resolve it anew at each launch, behind the gate's back.
             return Err(Problem::image(
+                Reason::SpecInvalid,
                 IMAGE_PATH,
                 "resolve:ssm: moves without approval; write ssm:///<parameter> instead",
             ));
@@ -97,6 +98,7 @@ pub fn image_source(
         .find(|architecture| instance_type.architectures.contains(*architecture))
         .ok_or_else(|| {
             Problem::target(
+                Reason::Unusable,
                 "spec.eks.configuration.instanceType",
                 format!("{} is neither x86_64 nor arm64", instance_type.name),
             )
@@ -119,6 +121,7 @@ pub fn image_source(
                     _ => "says Amazon Linux 2",
                 };
                 return Err(Problem::image(
+                    Reason::ImageFamilyUnknown,
                     &format!("metadata.annotations[{}]", annotation::OS_FAMILY),
                     format!(
                         "{how}; EKS has no such image for Kubernetes {version}; set amazonlinux2023 or bottlerocket"
@@ -130,6 +133,7 @@ pub fn image_source(
         }
         OsFamily::Other => {
             return Err(Problem::image(
+                Reason::ImageFamilyUnknown,
                 &format!("metadata.annotations[{}]", annotation::OS_FAMILY),
                 "names no family whose images can be followed; name the image by id or ssm:///<parameter>",
             ));
@@ -177,6 +181,7 @@ fn os_family(group: &InstanceGroup) -> OsFamily {
 fn worker_version(wanted: &Wanted, cluster: &Cluster) -> Result<KubernetesVersion, Problem> {
     let of_cluster = KubernetesVersion::parse(&cluster.kubernetes_version).ok_or_else(|| {
         Problem::target(
+            Reason::Unusable,
             "spec.eks.configuration.clusterName",
             format!("the cluster's version {:?} makes no sense", cluster.kubernetes_version),
         )
@@ -190,6 +195,7 @@ fn worker_version(wanted: &Wanted, cluster: &Cluster) -> Result<KubernetesVersio
     if pinned > of_cluster {
         // Kubernetes version skew policy: a kubelet must not be newer than the API server.
         return Err(Problem::target(
+            Reason::VersionTooNew,
             path,
             format!("{pinned} is newer than the cluster, which runs {of_cluster}"),
         ));
@@ -205,10 +211,15 @@ pub fn parameter_value(name: &str, parameter: &Fact<Parameter>) -> Result<Parame
     match parameter {
         Fact::Found(parameter) if is_image_id(&parameter.value) => Ok(parameter.clone()),
         Fact::Found(parameter) => Err(Problem::image(
+            Reason::ParameterUnusable,
             IMAGE_PATH,
             format!("parameter {name} holds {:?}, which is no image id", parameter.value),
         )),
-        Fact::NotFound => Err(Problem::image(IMAGE_PATH, format!("parameter {name} does not exist"))),
+        Fact::NotFound => Err(Problem::image(
+            Reason::ParameterNotFound,
+            IMAGE_PATH,
+            format!("parameter {name} does not exist"),
+        )),
         Fact::Unknown(failure) => Err(Problem::Unknown(failure.clone())),
     }
 }
@@ -231,26 +242,38 @@ pub fn usable(
     followed: bool,
     now: Timestamp,
 ) -> Result<Image, Problem> {
-    let unusable = |message: String| Err(Problem::image(IMAGE_PATH, format!("{image_id} {message}")));
+    let unusable =
+        |reason: Reason, message: String| Err(Problem::image(reason, IMAGE_PATH, format!("{image_id} {message}")));
     let image = match image {
         Fact::Found(image) => image,
-        Fact::NotFound => return unusable("does not exist, or is not shared with this account".to_owned()),
+        Fact::NotFound => {
+            return unusable(
+                Reason::ImageNotFound,
+                "does not exist, or is not shared with this account".to_owned(),
+            );
+        }
         Fact::Unknown(failure) => return Err(Problem::Unknown(failure.clone())),
     };
     if image.state != "available" {
-        return unusable(format!("is in state {:?}, not available", image.state));
+        return unusable(
+            Reason::ImageUnavailable,
+            format!("is in state {:?}, not available", image.state),
+        );
     }
     if !instance_type.architectures.contains(&image.architecture) {
         let offered: Vec<&str> = instance_type.architectures.iter().map(String::as_str).collect();
-        return unusable(format!(
-            "is built for {}, instance type {} is {}",
-            image.architecture,
-            instance_type.name,
-            offered.join(", ")
-        ));
+        return unusable(
+            Reason::ImageArchitecture,
+            format!(
+                "is built for {}, instance type {} is {}",
+                image.architecture,
+                instance_type.name,
+                offered.join(", ")
+            ),
+        );
     }
     if let Some(since) = image.deprecated_at.filter(|since| followed && *since <= now) {
-        return unusable(format!("is deprecated since {since}"));
+        return unusable(Reason::ImageDeprecated, format!("is deprecated since {since}"));
     }
     Ok(image.clone())
 }

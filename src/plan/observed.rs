@@ -14,6 +14,7 @@ use super::facts::{
 use super::launch::Ground;
 use super::problem::Problem;
 use super::wanted::Wanted;
+use crate::api::Reason;
 use crate::api::instance_group::InstanceGroup;
 use crate::api::upgrade_request::InstanceGroupUpgradeRequest;
 
@@ -26,6 +27,8 @@ pub struct Observed {
     pub group: InstanceGroup,
     /// The namespace's lock annotation, if it has one.
     pub namespace_lock: Option<String>,
+    /// How many launch template versions are kept even if nothing needs them.
+    pub kept_versions: usize,
     /// Keys of the settings `ConfigMap`.
     pub settings_keys: Vec<String>,
     /// The upgrade requests that name this group.
@@ -116,6 +119,7 @@ impl LookUps {
         )?;
         if profile.role_arn.is_none() {
             return Err(Problem::target(
+                Reason::Unusable,
                 &path("instanceProfileName"),
                 format!(
                     "instance profile {} holds no role; its nodes could not join",
@@ -159,6 +163,7 @@ pub fn offered(ground: &Ground) -> Result<(), Problem> {
     }
     let zones: Vec<&str> = missing.into_iter().collect();
     Err(Problem::target(
+        Reason::InstanceTypeNotOffered,
         "spec.eks.configuration.instanceType",
         format!("{} is not offered in {}", ground.instance_type.name, zones.join(", ")),
     ))
@@ -168,7 +173,11 @@ pub fn offered(ground: &Ground) -> Result<(), Problem> {
 fn existing<T: Clone>(fact: &Fact<T>, path: &str, name: &str, what: &str) -> Result<T, Problem> {
     match fact {
         Fact::Found(value) => Ok(value.clone()),
-        Fact::NotFound => Err(Problem::target(path, format!("{what} {name:?} does not exist"))),
+        Fact::NotFound => Err(Problem::target(
+            Reason::NotFound,
+            path,
+            format!("{what} {name:?} does not exist"),
+        )),
         Fact::Unknown(failure) => Err(Problem::Unknown(failure.clone())),
     }
 }

@@ -6,28 +6,18 @@
 use std::fmt;
 
 use super::facts::{Failure, FailureClass};
-use crate::api::ConditionType;
+use crate::api::{ConditionType, Reason};
 
 /// Something that has to change before the group can go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The manifest makes no sense at this path.
-    Invalid {
+    /// A field whose value cannot be used.
+    Field {
+        /// The condition that shows it.
+        condition: ConditionType,
+        /// What kind of trouble.
+        reason: Reason,
         /// Path of the field.
-        path: String,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// The image cannot be used.
-    ImageUnusable {
-        /// Path of the field that names it.
-        path: String,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// Something else that new nodes need does not exist or does not fit.
-    TargetUnusable {
-        /// Path of the field that names it.
         path: String,
         /// What is wrong with it.
         message: String,
@@ -40,16 +30,16 @@ impl Problem {
     /// A manifest that makes no sense at `path`.
     #[must_use]
     pub fn invalid(path: &str, message: &str) -> Self {
-        Self::Invalid {
-            path: path.to_owned(),
-            message: message.to_owned(),
-        }
+        Self::target(Reason::SpecInvalid, path, message)
     }
 
     /// An unusable image named by `path`.
     #[must_use]
-    pub fn image(path: &str, message: impl Into<String>) -> Self {
-        Self::ImageUnusable {
+    pub fn image(reason: Reason, path: &str, message: impl Into<String>) -> Self {
+        let condition = ConditionType::ImageUnusable;
+        Self::Field {
+            condition,
+            reason,
             path: path.to_owned(),
             message: message.into(),
         }
@@ -57,8 +47,11 @@ impl Problem {
 
     /// Another unusable part of the target, named by `path`.
     #[must_use]
-    pub fn target(path: &str, message: impl Into<String>) -> Self {
-        Self::TargetUnusable {
+    pub fn target(reason: Reason, path: &str, message: impl Into<String>) -> Self {
+        let condition = ConditionType::TargetUnusable;
+        Self::Field {
+            condition,
+            reason,
             path: path.to_owned(),
             message: message.into(),
         }
@@ -68,20 +61,17 @@ impl Problem {
     #[must_use]
     pub fn condition(&self) -> ConditionType {
         match self {
-            Self::Invalid { .. } | Self::TargetUnusable { .. } => ConditionType::TargetUnusable,
-            Self::ImageUnusable { .. } => ConditionType::ImageUnusable,
+            Self::Field { condition, .. } => *condition,
             Self::Unknown(failure) => failure_condition(failure.class),
         }
     }
 
-    /// The condition's reason: one CamelCase word.
+    /// The condition's reason.
     #[must_use]
-    pub fn reason(&self) -> &'static str {
+    pub fn reason(&self) -> Reason {
         match self {
-            Self::Invalid { .. } => "InvalidSpec",
-            Self::ImageUnusable { .. } => "ImageUnusable",
-            Self::TargetUnusable { .. } => "TargetUnusable",
-            Self::Unknown(failure) => failure.class.into(),
+            Self::Field { reason, .. } => *reason,
+            Self::Unknown(failure) => failure_reason(failure.class),
         }
     }
 
@@ -97,22 +87,37 @@ impl Problem {
 pub fn failure_condition(class: FailureClass) -> ConditionType {
     match class {
         FailureClass::Denied => ConditionType::AccessDenied,
-        FailureClass::Throttled | FailureClass::Unavailable | FailureClass::Lagging => ConditionType::AwsUnavailable,
+        FailureClass::Throttled | FailureClass::Unavailable | FailureClass::Lagging | FailureClass::Busy => {
+            ConditionType::AwsUnavailable
+        }
         FailureClass::NotFound
         | FailureClass::AlreadyExists
-        | FailureClass::Busy
         | FailureClass::LimitExceeded
         | FailureClass::Invalid
         | FailureClass::Unclassified => ConditionType::TargetUnusable,
     }
 }
 
+/// The reason that goes with [`failure_condition`].
+#[must_use]
+pub fn failure_reason(class: FailureClass) -> Reason {
+    match class {
+        FailureClass::Denied => Reason::AccessDenied,
+        FailureClass::Throttled => Reason::Throttled,
+        FailureClass::Unavailable => Reason::AwsUnreachable,
+        FailureClass::Lagging | FailureClass::Busy => Reason::WaitsForAws,
+        FailureClass::NotFound
+        | FailureClass::AlreadyExists
+        | FailureClass::LimitExceeded
+        | FailureClass::Invalid
+        | FailureClass::Unclassified => Reason::AwsError,
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Invalid { path, message }
-            | Self::ImageUnusable { path, message }
-            | Self::TargetUnusable { path, message } => write!(f, "{path}: {message}"),
+            Self::Field { path, message, .. } => write!(f, "{path}: {message}"),
             Self::Unknown(failure) => failure.fmt(f),
         }
     }

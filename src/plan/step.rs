@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::facts::GroupTag;
 use super::launch::LaunchInputs;
 use super::naming::VersionMark;
+use crate::api::Reason;
 use crate::api::instance_group::InstanceGroupStatus;
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestStatus};
 
@@ -56,8 +57,8 @@ impl Wake {
 /// Why a group stands still, and what ends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// One CamelCase word.
-    pub reason: &'static str,
+    /// Why.
+    pub reason: Reason,
     /// What it waits for and what a person can do.
     pub message: String,
 }
@@ -327,6 +328,14 @@ impl Action {
                 | Self::ReleaseRequest(_)
                 | Self::RemoveRequest(_)
         )
+    }
+}
+
+impl Plan {
+    /// Whether a request opens, which should say what changes.
+    #[must_use]
+    pub fn opens_request(&self) -> bool {
+        self.actions.iter().any(|action| matches!(action, Action::OpenRequest(_)))
     }
 }
 

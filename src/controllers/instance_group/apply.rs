@@ -44,7 +44,7 @@ pub async fn apply(
             Action::MoveRequest(step) => move_request(context, requests, step).await,
             Action::ReleaseRequest(request) => release(context, group, request).await,
             Action::RemoveRequest(request) => remove(context, group, request).await,
-            _ => at_aws(context, action).await,
+            _ => not_news(at_aws(context, action).await),
         };
         if let Err(failure) = result {
             applied.failure = Some(failure);
@@ -52,6 +52,18 @@ pub async fn apply(
         }
     }
     applied
+}
+
+/// What we wanted to make is there already: the answer to an earlier attempt was lost. The next look reads it and judges
+/// by its tags and content whose it is.
+fn not_news(result: Result<(), Failure>) -> Result<(), Failure> {
+    match result {
+        Err(failure) if failure.class == FailureClass::AlreadyExists => {
+            info!(%failure, "exists already");
+            Ok(())
+        }
+        result => result,
+    }
 }
 
 /// Writes on the group itself.

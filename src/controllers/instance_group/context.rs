@@ -67,6 +67,8 @@ pub struct Context {
     pub followers: Followers,
     /// Wakes groups.
     pub wakes: Wakes,
+    /// How many launch template versions are kept even if nothing needs them.
+    pub kept_versions: usize,
     /// Pauses after failures.
     pub backoff: Backoff,
     /// Counts reconciles.

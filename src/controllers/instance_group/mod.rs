@@ -91,8 +91,13 @@ async fn reconcile(guarded: Arc<GuardedGroup>, context: Arc<Context>) -> Result<
 
 async fn look(context: &Context, group: &InstanceGroup) -> Requeue {
     let timer = context.metrics.start();
-    let observed = observe::observe(context, group).await;
-    let plan = plan_group(&observed);
+    let mut observed = observe::observe(context, group).await;
+    let mut plan = plan_group(&observed);
+    if plan.opens_request() {
+        // What changes is shown against what is approved; only now is it worth a call.
+        observe::add_approved_inputs(context, &mut observed).await;
+        plan = plan_group(&observed);
+    }
     let applied = apply::apply(context, group, &observed.requests, &plan.actions).await;
     let reported = status::report(context, &plan, &applied).await;
     let failure = applied.failure.or(reported.err());

@@ -22,6 +22,7 @@ use crate::plan::facts::{AutoScalingGroup, Fact, FailedActivity, Image, LaunchTe
 use crate::plan::group::{in_motion, scaling_group_name, template_name};
 use crate::plan::image::{ImageSource, image_source};
 use crate::plan::support::{unsupported_fields, unsupported_settings};
+use crate::plan::target::Approved;
 use crate::plan::wanted::Wanted;
 use crate::plan::{LookUps, Observed};
 
@@ -39,6 +40,7 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> Observed {
         now: clock::now(),
         group: group.clone(),
         namespace_lock: namespace_lock(context, &namespace),
+        kept_versions: context.kept_versions,
         settings_keys,
         requests,
         nodes: nodes(context, &scaling_group),
@@ -236,6 +238,15 @@ async fn look_up(context: &Context, wanted: &Wanted, observed: &mut Observed, fo
         follows.insert(Followed::Image(id.clone()));
         let image: Fact<Image> = context.catalogue.image(&id).await;
         observed.images.insert(id, image);
+    }
+}
+
+/// Reads what the approved template version gives a node. If that fails, the request only names the image.
+pub async fn add_approved_inputs(context: &Context, observed: &mut Observed) {
+    let Some(approved) = Approved::from_status(observed).and_then(|approved| approved.version) else { return };
+    let Fact::Found(template) = &mut observed.template else { return };
+    if let Fact::Found(version) = context.connection.template_version(&template.id, approved).await {
+        template.versions.insert(approved, version);
     }
 }
 

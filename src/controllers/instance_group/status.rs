@@ -13,7 +13,7 @@ use crate::api::{ConditionType, set_condition};
 use crate::clock;
 use crate::plan::Plan;
 use crate::plan::facts::{Failure, FailureClass};
-use crate::plan::problem::failure_condition;
+use crate::plan::problem::{failure_condition, failure_reason};
 
 /// Writes the status if it differs, then publishes the plan's notices.
 ///
@@ -45,11 +45,11 @@ fn show(status: &mut InstanceGroupStatus, failure: &Failure, now: Timestamp) {
         return;
     }
     let message = failure.to_string();
-    let reason: &'static str = failure.class.into();
+    let reason = failure_reason(failure.class);
     let condition = |kind: ConditionType, holds: &str| Condition {
         type_: kind.to_string(),
         status: holds.to_owned(),
-        reason: reason.to_owned(),
+        reason: reason.to_string(),
         message: message.clone(),
         observed_generation: status.observed_generation,
         last_transition_time: Time(now),

@@ -3,8 +3,8 @@
 //! Owns the first approval (gate rule L0), and making the group again on what is approved after somebody deleted it
 //! (case D23). Must not make anything before its record is in the status.
 
-use crate::api::ConditionType;
 use crate::api::instance_group::CurrentState;
+use crate::api::{ConditionType, Reason};
 use crate::plan::facts::{Fact, LaunchTemplate};
 use crate::plan::launch::{Ground, LaunchInputs};
 use crate::plan::naming::VersionMark;
@@ -54,11 +54,11 @@ pub fn plan(draft: &mut Draft<'_>, wanted: &Wanted, ground: Result<Ground, Probl
     draft.condition(
         ConditionType::ApprovedTemplateLost,
         true,
-        "ApprovedTemplateLost",
+        Reason::ApprovedTemplateLost,
         message,
     );
-    draft.headline(CurrentState::Failed, "ApprovedTemplateLost", message);
-    draft.wait("ApprovedTemplateLost", message);
+    draft.headline(CurrentState::Failed, Reason::ApprovedTemplateLost, message);
+    draft.wait(Reason::ApprovedTemplateLost, message);
 }
 
 /// Records the creation as the first approval; a pass of its own, before the first AWS write.
@@ -71,7 +71,7 @@ fn first_approval(draft: &mut Draft<'_>, wanted: &Wanted, ground: &Ground) {
     records::record_creation(draft, &mark, &image.id);
     draft.headline(
         CurrentState::InitCreate,
-        "Creating",
+        Reason::Creating,
         &format!("creates the group with image {}", image.id),
     );
     draft.again();
@@ -87,7 +87,7 @@ fn create_version(
 ) {
     draft.headline(
         CurrentState::ReconcileModifying,
-        "Creating",
+        Reason::Creating,
         "makes the launch template",
     );
     let token = wanted.identity.client_token("create", &mark.fingerprint);
@@ -117,7 +117,7 @@ fn create_group(draft: &mut Draft<'_>, wanted: &Wanted, ground: &Ground, templat
     draft.status.tag_keys = wanted.configuration.tags.iter().map(|tag| tag.key.clone()).collect();
     draft.headline(
         CurrentState::ReconcileModifying,
-        "Creating",
+        Reason::Creating,
         &format!("makes Auto Scaling group {name} on version {version}"),
     );
     draft.notice(
@@ -139,6 +139,6 @@ fn create_group(draft: &mut Draft<'_>, wanted: &Wanted, ground: &Ground, templat
 
 /// The snapshot lists only default versions; the next look asks for all.
 pub fn waits_for_versions(draft: &mut Draft<'_>) {
-    draft.wait("ReadingVersions", "reads the launch template's versions");
+    draft.wait(Reason::WaitsForAws, "reads the launch template's versions");
     draft.look_in(5);
 }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::instance_group::{CurrentState, HistoryEntry, InstanceGroupStatus};
-use crate::api::{ConditionType, set_condition};
+use crate::api::{ConditionType, Reason, set_condition};
 use crate::plan::observed::Observed;
 use crate::plan::problem::Problem;
 use crate::plan::step::{Action, Notice, Plan, Wait, Wake};
@@ -96,7 +96,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Says why nothing more is done now.
-    pub fn wait(&mut self, reason: &'static str, message: &str) {
+    pub fn wait(&mut self, reason: Reason, message: &str) {
         self.waits.push(Wait {
             reason,
             message: message.to_owned(),
@@ -104,11 +104,11 @@ impl<'a> Draft<'a> {
     }
 
     /// Sets a condition that holds, or does not.
-    pub fn condition(&mut self, kind: ConditionType, holds: bool, reason: &str, message: &str) {
+    pub fn condition(&mut self, kind: ConditionType, holds: bool, reason: Reason, message: &str) {
         let condition = Condition {
             type_: kind.to_string(),
             status: if holds { "True" } else { "False" }.to_owned(),
-            reason: reason.to_owned(),
+            reason: reason.to_string(),
             message: message.to_owned(),
             observed_generation: self.observed.group.metadata.generation,
             last_transition_time: self.time(),
@@ -123,7 +123,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Sets the headline: state word, Ready condition, and the message in one sentence.
-    pub fn headline(&mut self, state: CurrentState, reason: &str, message: &str) {
+    pub fn headline(&mut self, state: CurrentState, reason: Reason, message: &str) {
         self.status.current_state = Some(state.to_string());
         self.status.message = Some(message.to_owned());
         self.condition(

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::api::instance_group::{BlockReason, CurrentState, RolloutRecord};
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase, UpgradeReason};
-use crate::api::{ConditionType, annotation};
+use crate::api::{ConditionType, Reason, annotation};
 use crate::plan::facts::Fact;
 use crate::plan::launch::render;
 use crate::plan::problem::Problem;
@@ -253,7 +253,7 @@ fn ask(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUp
     requests::hold(
         draft,
         request,
-        "Approval",
+        Reason::WaitsForApproval,
         &format!("waits for a decision; to approve: {command}"),
     );
     let from = request
@@ -268,10 +268,10 @@ fn ask(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUp
         requests::name(request),
         request.spec.reason
     );
-    draft.condition(ConditionType::UpgradePending, true, "Approval", &message);
-    draft.wait("Approval", &message);
+    draft.condition(ConditionType::UpgradePending, true, Reason::WaitsForApproval, &message);
+    draft.wait(Reason::WaitsForApproval, &message);
     if records::all_ready(draft, standing.scaling_group) {
-        draft.headline(CurrentState::Locked, "Approval", &message);
+        draft.headline(CurrentState::Locked, Reason::WaitsForApproval, &message);
     } else {
         records::missing_nodes(draft, standing.scaling_group);
     }
@@ -302,7 +302,7 @@ fn claim(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroup
             requests::claim(draft, request);
             draft.headline(
                 CurrentState::InitUpgrade,
-                "Starting",
+                Reason::RollingOut,
                 &format!("upgrade {} starts", requests::name(request)),
             );
             draft.again();
@@ -352,7 +352,7 @@ fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
     });
     draft.headline(
         CurrentState::InitUpgrade,
-        "Starting",
+        Reason::RollingOut,
         &format!("not locked: rolls out image {}", target.image.id),
     );
     draft.notice(
@@ -379,6 +379,15 @@ fn open(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target, reason:
     draft.again();
 }
 
+/// The word for a block's cause.
+fn blocked_reason(cause: BlockReason) -> Reason {
+    match cause {
+        BlockReason::Denied => Reason::Denied,
+        BlockReason::Failed => Reason::Failed,
+        BlockReason::Cancelled => Reason::Cancelled,
+    }
+}
+
 /// The target is blocked: says so, and what lifts it.
 fn blocked(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
     let fingerprint = &target.mark.fingerprint;
@@ -401,8 +410,9 @@ fn blocked(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
         annotation::RETRY_UPGRADE,
     );
     records::rest(draft, standing);
-    draft.condition(ConditionType::UpgradeBlocked, true, entry.reason.as_ref(), &message);
-    draft.wait("UpgradeBlocked", &message);
+    let reason = blocked_reason(entry.reason);
+    draft.condition(ConditionType::UpgradeBlocked, true, reason, &message);
+    draft.wait(reason, &message);
     if records::all_ready(draft, standing.scaling_group) {
         draft.status.message = Some(message);
     }

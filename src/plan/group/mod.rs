@@ -16,8 +16,8 @@ mod teardown;
 mod tests;
 mod upkeep;
 
-use crate::api::ConditionType;
 use crate::api::instance_group::CurrentState;
+use crate::api::{ConditionType, Reason};
 
 use super::facts::{AutoScalingGroup, Fact, LaunchTemplate};
 use super::launch::Ground;
@@ -82,6 +82,11 @@ struct Standing<'a> {
 fn understood(draft: &mut Draft<'_>) -> Option<Wanted> {
     let group = &draft.observed.group;
     let mut paths = unsupported_fields(group);
+    let reason = if paths.is_empty() {
+        Reason::UnsupportedSetting
+    } else {
+        Reason::UnsupportedField
+    };
     paths.extend(unsupported_settings(&draft.observed.settings_keys));
     let wanted = Wanted::parse(group);
     if paths.is_empty() {
@@ -97,9 +102,9 @@ fn understood(draft: &mut Draft<'_>) -> Option<Wanted> {
         "not supported by this version: {}; nothing at AWS is changed until it is removed",
         paths.join(", ")
     );
-    draft.condition(ConditionType::Unsupported, true, "Unsupported", &message);
-    draft.headline(CurrentState::Failed, "Unsupported", &message);
-    draft.wait("Unsupported", &message);
+    draft.condition(ConditionType::Unsupported, true, reason, &message);
+    draft.headline(CurrentState::Failed, reason, &message);
+    draft.wait(reason, &message);
     None
 }
 
@@ -147,8 +152,8 @@ fn live(draft: &mut Draft<'_>, wanted: &Wanted) {
             "Auto Scaling group {} is being deleted by somebody; it is made anew when it is gone",
             scaling_group.name
         );
-        draft.headline(CurrentState::ReconcileModifying, "ScalingGroupDeleting", &message);
-        draft.wait("ScalingGroupDeleting", &message);
+        draft.headline(CurrentState::ReconcileModifying, Reason::ScalingGroupDeleting, &message);
+        draft.wait(Reason::ScalingGroupDeleting, &message);
         return draft.look_in(15);
     }
     let Some(approved) = records::approved(draft) else {
@@ -175,7 +180,7 @@ fn live(draft: &mut Draft<'_>, wanted: &Wanted) {
 
 /// An Auto Scaling group that is not ours to touch.
 fn hands_off(draft: &mut Draft<'_>, message: &str) {
-    draft.condition(ConditionType::Unsupported, true, "NotOurs", message);
-    draft.headline(CurrentState::Failed, "NotOurs", message);
-    draft.wait("NotOurs", message);
+    draft.condition(ConditionType::Unsupported, true, Reason::NotOurs, message);
+    draft.headline(CurrentState::Failed, Reason::NotOurs, message);
+    draft.wait(Reason::NotOurs, message);
 }

@@ -6,7 +6,7 @@
 use crate::api::instance_group::{
     CurrentState, FingerprintStatus, HistoryEntry, HistoryResult, ImageStatus, LaunchTemplateStatus,
 };
-use crate::api::{ConditionType, InstanceGroupStatus};
+use crate::api::{ConditionType, InstanceGroupStatus, Reason};
 use crate::plan::facts::{AutoScalingGroup, Fact};
 use crate::plan::naming::VersionMark;
 use crate::plan::problem::Problem;
@@ -14,7 +14,7 @@ use crate::plan::step::Action;
 use crate::plan::target::Approved;
 
 use super::draft::Draft;
-use super::{Standing, hands_off};
+use super::{Standing, hands_off, requests};
 
 /// The approved record, with its version number. Where the status lost it, it is rebuilt from AWS; `None` ends
 /// the pass, with the reason said.
@@ -128,7 +128,11 @@ pub fn show(draft: &mut Draft<'_>, standing: &Standing<'_>) {
     draft.condition(
         ConditionType::NodesReady,
         all_ready,
-        if all_ready { "AllReady" } else { "NodesMissing" },
+        if all_ready {
+            Reason::NodesReady
+        } else {
+            Reason::NodesNotReady
+        },
         &message,
     );
     let was_ready = draft.observed.group.status.as_ref().and_then(|status| {
@@ -138,7 +142,10 @@ pub fn show(draft: &mut Draft<'_>, standing: &Standing<'_>) {
             .find(|condition| condition.type_ == ConditionType::NodesReady.as_ref())
             .map(|condition| condition.status == "True")
     });
+    // During a rollout nodes come and go by design; its progress tells the story.
+    let rolling = requests::rolling(&draft.observed.requests) || draft.status.rollout.is_some();
     match (was_ready, all_ready) {
+        _ if rolling => {}
         (Some(true), false) => draft.notice(true, "InstanceGroupNodesNotReady", message),
         (Some(false) | None, true) => draft.notice(false, "InstanceGroupNodesReady", message),
         _ => {}
@@ -156,10 +163,15 @@ fn show_names(status: &mut InstanceGroupStatus, standing: &Standing<'_>) {
         record.id = Some(template.id.clone());
         record.name = Some(template.name.clone());
     }
-    status.latest_template_version = status
-        .launch_template
-        .as_ref()
-        .and_then(|record| record.approved_version.clone());
+    // The peer's field: the newest version. Only a complete list can tell.
+    if let Some(newest) = standing
+        .template
+        .found()
+        .filter(|template| template.complete)
+        .and_then(|template| template.versions.keys().max())
+    {
+        status.latest_template_version = Some(newest.to_string());
+    }
 }
 
 /// How many instances of a group are what.
@@ -233,7 +245,7 @@ pub fn rest(draft: &mut Draft<'_>, standing: &Standing<'_>) {
             standing.scaling_group.desired_capacity,
             standing.approved.version.unwrap_or_default()
         );
-        draft.headline(CurrentState::Ready, "AsWanted", &message);
+        draft.headline(CurrentState::Ready, Reason::AsWanted, &message);
     } else {
         missing_nodes(draft, standing.scaling_group);
     }
@@ -245,7 +257,7 @@ pub fn missing_nodes_in_rollout(draft: &mut Draft<'_>, group: &AutoScalingGroup,
     let waits = draft.status.message.clone().unwrap_or_default();
     draft.headline(
         CurrentState::InitUpgrade,
-        "NodesMissing",
+        Reason::NodesNotReady,
         &format!("{progress}; {waits}"),
     );
 }
@@ -261,8 +273,8 @@ pub fn missing_nodes(draft: &mut Draft<'_>, group: &AutoScalingGroup) {
     if let Some(activity) = &draft.observed.failed_activity {
         message = format!("{message}; Auto Scaling says: {}", activity.message);
     }
-    draft.headline(CurrentState::ReconcileModifying, "NodesMissing", &message);
-    draft.wait("NodesMissing", &message);
+    draft.headline(CurrentState::ReconcileModifying, Reason::NodesNotReady, &message);
+    draft.wait(Reason::NodesNotReady, &message);
     draft.look_in(30);
 }
 

@@ -3,6 +3,7 @@
 //! Owns each transition of a request (gate rules L7 to L11) as one conditional status write with one Event. Must not decide
 //! when a transition is due; gate and rollout do. The decision block is a person's and is never written here.
 
+use crate::api::Reason;
 use crate::api::instance_group::{BlockReason, BlockedTarget, HistoryEntry, HistoryResult};
 use crate::api::upgrade_request::{
     Decision, DecisionAction, InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestStatus, NodeCounts, Phase,
@@ -20,6 +21,11 @@ pub fn phase(request: &InstanceGroupUpgradeRequest) -> Phase {
         .as_ref()
         .and_then(|status| status.phase)
         .unwrap_or(Phase::Pending)
+}
+
+/// Whether one of the requests is being rolled out.
+pub fn rolling(requests: &[InstanceGroupUpgradeRequest]) -> bool {
+    requests.iter().any(|request| phase(request) == Phase::InProgress)
 }
 
 /// Whether a running request is to stop: cancelled, or deleted by a person, which is a cancel (gate rule L11).
@@ -92,7 +98,7 @@ fn notice(warning: bool, reason: &'static str, request: &InstanceGroupUpgradeReq
 }
 
 /// Waits for a decision, or for its turn after one.
-pub fn hold(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason: &str, message: &str) {
+pub fn hold(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason: Reason, message: &str) {
     let mut next = status(request);
     let was = phase(request);
     let is = if request.spec.approved {
@@ -103,7 +109,7 @@ pub fn hold(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason
     next.phase = Some(is);
     next.message = Some(message.to_owned());
     next.waits_for = Some(WaitsFor {
-        reason: reason.to_owned(),
+        reason: reason.to_string(),
         until: None,
     });
     let note = match (was, is) {

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::ConditionType;
 use crate::api::InstanceGroup;
 use crate::api::instance_group::{BlockReason, CurrentState, HistoryEntry, HistoryResult};
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, NodeCounts, Phase};
+use crate::api::{ConditionType, Reason};
 use crate::plan::facts::{Instance, LaunchTemplate};
 use crate::plan::launch::render;
 use crate::plan::naming::VersionMark;
@@ -18,9 +18,6 @@ use crate::plan::target::Approved;
 
 use super::draft::Draft;
 use super::{Standing, records, requests, upkeep};
-
-/// Versions of the launch template kept besides the needed ones.
-const KEPT_VERSIONS: usize = 2;
 
 /// A rollout under way.
 pub struct Rollout {
@@ -51,9 +48,7 @@ impl Rollout {
 pub fn in_motion(group: &InstanceGroup, requests: &[InstanceGroupUpgradeRequest]) -> bool {
     let status = group.status.as_ref();
     status.is_none_or(|status| status.rollout.is_some() || status.launch_template.is_none())
-        || requests
-            .iter()
-            .any(|request| requests::phase(request) == Phase::InProgress)
+        || requests::rolling(requests)
 }
 
 /// The rollout that may go on: claimed and not cancelled, or ungated and not locked since.
@@ -135,11 +130,11 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
     };
     let all_ready = records::all_ready(draft, group);
     let message = format!(
-        "replaces nodes with image {}: {} of {} done",
+        "replaces nodes one at a time with image {}: {} of {} done",
         rollout.image_id, counts.updated, counts.desired
     );
-    draft.condition(ConditionType::Progressing, true, "Replacing", &message);
-    draft.headline(CurrentState::InitUpgrade, "Replacing", &message);
+    draft.condition(ConditionType::Progressing, true, Reason::RollingOut, &message);
+    draft.headline(CurrentState::InitUpgrade, Reason::RollingOut, &message);
     if old.is_empty() && all_ready {
         return complete(draft, standing, rollout, template, version);
     }
@@ -244,7 +239,7 @@ fn make_version(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollou
     };
     draft.headline(
         CurrentState::InitUpgrade,
-        "Starting",
+        Reason::RollingOut,
         &format!("makes a launch template version with image {}", rollout.image_id),
     );
     draft.act(Action::CreateVersion {
@@ -329,7 +324,7 @@ fn complete(
             &message,
         );
     }
-    records::prune(draft, standing, KEPT_VERSIONS);
+    records::prune(draft, standing, draft.observed.kept_versions);
     records::rest(draft, standing);
     draft.again();
 }
@@ -353,7 +348,7 @@ pub fn retreat(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
         }
         draft.headline(
             CurrentState::ReconcileModifying,
-            "Cancelled",
+            Reason::Cancelled,
             "the rollout was cancelled",
         );
         draft.again();
@@ -366,7 +361,11 @@ pub fn retreat(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
             "RolloutLocked",
             "the group was locked during a rollout: stopped; the rest waits for a request".to_owned(),
         );
-        draft.headline(CurrentState::ReconcileModifying, "RolloutLocked", "stopped by the lock");
+        draft.headline(
+            CurrentState::ReconcileModifying,
+            Reason::RolloutLocked,
+            "stopped by the lock",
+        );
         draft.again();
         return true;
     }

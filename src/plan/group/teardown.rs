@@ -4,6 +4,7 @@
 //! settings key: deletion always works. Each pass looks at everything anew, so a crash or a failed call anywhere is
 //! made up for; the finalizer goes last, and only when everything is known to be gone.
 
+use crate::api::Reason;
 use crate::api::instance_group::CurrentState;
 use crate::plan::facts::{Fact, LaunchTemplate};
 use crate::plan::naming::VersionMark;
@@ -24,7 +25,11 @@ pub fn plan(draft: &mut Draft<'_>) {
     {
         return;
     }
-    draft.headline(CurrentState::Deleting, "Deleting", "deletes the group's AWS resources");
+    draft.headline(
+        CurrentState::Deleting,
+        Reason::Deleting,
+        "deletes the group's AWS resources",
+    );
     if scaling_group_name(&observed.group).is_none() {
         // Without a cluster name nothing could ever be made.
         return draft.act(Action::RemoveFinalizer);
@@ -55,8 +60,8 @@ pub fn plan(draft: &mut Draft<'_>) {
                 group.name,
                 group.instances.len()
             );
-            draft.headline(CurrentState::Deleting, "ScalingGroupDeleting", &message);
-            draft.wait("ScalingGroupDeleting", &message);
+            draft.headline(CurrentState::Deleting, Reason::ScalingGroupDeleting, &message);
+            draft.wait(Reason::ScalingGroupDeleting, &message);
             return draft.look_in(5);
         }
         Fact::Found(group) => {

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::ConditionType;
 use crate::api::instance_group::CurrentState;
+use crate::api::{ConditionType, Reason};
 use crate::plan::facts::{Fact, GroupTag, LaunchSource, LaunchTemplate, VersionSelector};
 use crate::plan::naming::VersionMark;
 use crate::plan::problem::Problem;
@@ -70,7 +70,7 @@ pub fn plan(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
     if draft.acts() {
         draft.headline(
             CurrentState::ReconcileModifying,
-            "Updating",
+            Reason::Updating,
             "puts the Auto Scaling group right",
         );
         draft.again();
@@ -209,11 +209,11 @@ fn rebuild(draft: &mut Draft<'_>, standing: &Standing<'_>, template: Option<&Lau
         draft.condition(
             ConditionType::ApprovedTemplateLost,
             true,
-            "ApprovedTemplateLost",
+            Reason::ApprovedTemplateLost,
             message,
         );
-        draft.headline(CurrentState::Failed, "ApprovedTemplateLost", message);
-        return draft.wait("ApprovedTemplateLost", message);
+        draft.headline(CurrentState::Failed, Reason::ApprovedTemplateLost, message);
+        return draft.wait(Reason::ApprovedTemplateLost, message);
     };
     let mark = standing.approved.mark.clone();
     draft.notice(
@@ -244,7 +244,7 @@ fn rebuild(draft: &mut Draft<'_>, standing: &Standing<'_>, template: Option<&Lau
     });
     draft.headline(
         CurrentState::ReconcileModifying,
-        "TemplateRebuilt",
+        Reason::TemplateRebuilt,
         "makes the approved launch template version again",
     );
     draft.again();

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::inputs::{LaunchInputs, LaunchMetadata, LaunchPlacement, LaunchVolume};
 use super::user_data::{NodeConfig, amazon_linux_2023};
 use crate::api::instance_group::{EksConfiguration, NodeVolume};
-use crate::api::label;
+use crate::api::{Reason, label};
 use crate::plan::facts::{Cluster, InstanceProfile, InstanceType, Subnet};
 use crate::plan::problem::Problem;
 use crate::plan::wanted::Wanted;
@@ -42,6 +42,7 @@ pub struct Ground {
 pub fn render(wanted: &Wanted, ground: &Ground, image_id: &str, version: &str) -> Result<LaunchInputs, Problem> {
     if version != RENDER_VERSION {
         return Err(Problem::target(
+            Reason::Unusable,
             "status.fingerprint.renderVersion",
             format!("this operator has no rules {version:?}"),
         ));
@@ -62,6 +63,7 @@ pub fn render(wanted: &Wanted, ground: &Ground, image_id: &str, version: &str) -
     );
     if user_data.len() > USER_DATA_LIMIT {
         return Err(Problem::target(
+            Reason::Unusable,
             "spec.eks.configuration.userData",
             format!(
                 "user data is {} bytes with the rest; EC2 takes {USER_DATA_LIMIT}",

@@ -117,6 +117,7 @@ impl World {
             now: self.now,
             group: self.group.clone(),
             namespace_lock: self.namespace_lock.clone(),
+            kept_versions: 2,
             settings_keys: self.settings_keys.clone(),
             requests: self.requests.clone(),
             scaling_group: match (&self.outage, &self.scaling_group) {
@@ -207,19 +208,28 @@ impl World {
 
     /// Publishes a recommended image.
     pub fn publish(&mut self, id: &str) {
+        self.republish(PARAMETER, id);
+    }
+
+    /// Publishes an image under a parameter.
+    pub fn republish(&mut self, name: &str, id: &str) {
         self.images.insert(id.to_owned(), Fact::Found(image(id)));
-        let version = match self.parameters.get(PARAMETER) {
+        let version = match self.parameters.get(name) {
             Some(Fact::Found(parameter)) => parameter.version + 1,
             _ => 1,
         };
-        let parameter = Parameter {
-            name: PARAMETER.to_owned(),
-            value: id.to_owned(),
-            version,
-            last_modified: Some(self.now),
-        };
-        self.parameters.insert(PARAMETER.to_owned(), Fact::Found(parameter));
+        let parameter =
+            Parameter { name: name.to_owned(), value: id.to_owned(), version, last_modified: Some(self.now) };
+        self.parameters.insert(name.to_owned(), Fact::Found(parameter));
         self.say(&format!("recommended image: {id}"));
+    }
+
+    /// Upgrades the cluster's control plane, for which an image is published.
+    pub fn upgrade_cluster(&mut self, version: &str, image: &str) {
+        let Fact::Found(cluster) = &mut self.look_ups.cluster else { panic!("no cluster") };
+        cluster.kubernetes_version = version.to_owned();
+        self.say(&format!("the cluster runs {version}"));
+        self.republish(&PARAMETER.replace("1.33", version), image);
     }
 
     /// The request in a phase.
