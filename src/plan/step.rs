@@ -335,7 +335,9 @@ impl Plan {
     /// Whether a request opens, which should say what changes.
     #[must_use]
     pub fn opens_request(&self) -> bool {
-        self.actions.iter().any(|action| matches!(action, Action::OpenRequest(_)))
+        self.actions
+            .iter()
+            .any(|action| matches!(action, Action::OpenRequest(_)))
     }
 }
 

@@ -23,6 +23,8 @@ use super::{ports, wait};
 /// Generous: the machine may be building something at the same time.
 const START: Duration = Duration::from_mins(2);
 const PATIENCE: Duration = Duration::from_secs(5);
+/// It waits a minute for watches that are still open; then their connections break, which clients must bear anyway.
+const API_SERVER_PATIENCE: Duration = Duration::from_secs(2);
 
 pub struct ControlPlane {
     etcd: Arc<Process>,
@@ -124,7 +126,7 @@ impl ControlPlane {
 
     /// It ends slowly, and its successor or etcd's end must wait until nobody listens any more.
     pub async fn end_api_server(&self) -> Result<()> {
-        self.api_server().end(PATIENCE).await?;
+        self.api_server().end(API_SERVER_PATIENCE).await?;
         let port = self.launch.port;
         wait::until(PATIENCE, "the API server's port to close", async || {
             Ok((!ports::is_open(port)).then_some(()))

@@ -120,7 +120,10 @@ impl Process {
             Ok(()) => probe().await.map(|seen| seen.map(Ok)),
             Err(crash) => Ok(Some(Err(crash))),
         });
-        waiting.await?.with_context(|| format!("while waiting for {what}"))
+        let waited = waiting
+            .await
+            .with_context(|| format!("{} said:\n  {}", self.name, tail(&self.log)));
+        waited?.with_context(|| format!("while waiting for {what}"))
     }
 
     pub async fn ended(&self, deadline: Duration) -> Result<ExitStatus> {
@@ -205,10 +208,13 @@ impl Process {
 }
 
 fn obituary(name: &str, status: Option<ExitStatus>, log: &Path) -> String {
+    let status = status.map_or_else(|| "status unknown".to_owned(), |status| status.to_string());
+    format!("{name} has ended ({status}); the end of its log:\n  {}", tail(log))
+}
+
+fn tail(log: &Path) -> String {
     let text = std::fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<_> = text.lines().collect();
-    let tail = lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n  ");
-    let status = status.map_or_else(|| "status unknown".to_owned(), |status| status.to_string());
-    format!("{name} has ended ({status}); the end of its log:\n  {tail}")
+    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n  ")
 }

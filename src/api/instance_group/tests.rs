@@ -355,9 +355,9 @@ fn the_status_has_the_names_of_the_design() {
     let wanted = expand(
         "currentState currentMin currentMax activeLaunchConfigurationName activeLaunchTemplateName latestTemplateVersion
          activeScalingGroupName nodesInstanceRoleArn strategyResourceName strategyResourceNamespace strategyRetryCount
-         usingSpotRecommendation lifecycle configMD5 provisioner strategy observedGeneration message upgradeRequest
+         usingSpotRecommendation lifecycle configMD5 provisioner strategy observedGeneration message upgradeRequest tagKeys
          conditions conditions.{type status reason message lastTransitionTime observedGeneration}
-         image image.{current currentSince previous pending nodesOnCurrent nodesOnOther}
+         image image.{current currentSince previous kubernetesVersion pending nodesOnCurrent nodesOnOther}
          launchTemplate launchTemplate.{id name approvedVersion previousVersion}
          fingerprint fingerprint.{approved desired renderVersion}
          lock lock.{locked source reason until}

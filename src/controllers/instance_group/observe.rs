@@ -243,8 +243,12 @@ async fn look_up(context: &Context, wanted: &Wanted, observed: &mut Observed, fo
 
 /// Reads what the approved template version gives a node. If that fails, the request only names the image.
 pub async fn add_approved_inputs(context: &Context, observed: &mut Observed) {
-    let Some(approved) = Approved::from_status(observed).and_then(|approved| approved.version) else { return };
-    let Fact::Found(template) = &mut observed.template else { return };
+    let Some(approved) = Approved::from_status(observed).and_then(|approved| approved.version) else {
+        return;
+    };
+    let Fact::Found(template) = &mut observed.template else {
+        return;
+    };
     if let Fact::Found(version) = context.connection.template_version(&template.id, approved).await {
         template.versions.insert(approved, version);
     }

@@ -221,7 +221,7 @@ impl World {
             else {
                 panic!("not pinned to a number");
             };
-            let zone = ["zone-a", "zone-b", "zone-c"][usize::try_from(have).unwrap() % 3].to_owned();
+            let zone = self.emptiest_zone();
             let id = self.next("i");
             self.scaling_group.as_mut().unwrap().instances.push(Instance {
                 id,
@@ -232,5 +232,13 @@ impl World {
                 template_version: Some(version),
             });
         }
+    }
+
+    /// The zone of the group's subnets with the fewest instances, as Auto Scaling balances.
+    fn emptiest_zone(&self) -> String {
+        let group = self.scaling_group.as_ref().unwrap();
+        let zones = group.subnets.iter().map(|subnet| subnet.replace("subnet", "zone"));
+        let count = |zone: &String| group.instances.iter().filter(|instance| instance.zone == *zone).count();
+        zones.min_by_key(|zone| (count(zone), zone.clone())).unwrap_or_default()
     }
 }

@@ -218,15 +218,21 @@ impl World {
             Some(Fact::Found(parameter)) => parameter.version + 1,
             _ => 1,
         };
-        let parameter =
-            Parameter { name: name.to_owned(), value: id.to_owned(), version, last_modified: Some(self.now) };
+        let parameter = Parameter {
+            name: name.to_owned(),
+            value: id.to_owned(),
+            version,
+            last_modified: Some(self.now),
+        };
         self.parameters.insert(name.to_owned(), Fact::Found(parameter));
         self.say(&format!("recommended image: {id}"));
     }
 
     /// Upgrades the cluster's control plane, for which an image is published.
     pub fn upgrade_cluster(&mut self, version: &str, image: &str) {
-        let Fact::Found(cluster) = &mut self.look_ups.cluster else { panic!("no cluster") };
+        let Fact::Found(cluster) = &mut self.look_ups.cluster else {
+            panic!("no cluster")
+        };
         cluster.kubernetes_version = version.to_owned();
         self.say(&format!("the cluster runs {version}"));
         self.republish(&PARAMETER.replace("1.33", version), image);

@@ -31,7 +31,10 @@ fn a_new_target_supersedes_a_pending_request() {
     let second = world.request(Phase::Pending);
     assert_eq!(second.spec.target.image_id.as_deref(), Some("ami-0c"));
     let name = second.metadata.name.clone();
-    assert_eq!(world.request(Phase::Superseded).status.as_ref().unwrap().superseded_by, name);
+    assert_eq!(
+        world.request(Phase::Superseded).status.as_ref().unwrap().superseded_by,
+        name
+    );
     assert_eq!(world.request(Phase::Superseded).metadata.name, first);
     assert_eq!(aws(&mut world), Vec::<String>::new());
 }
@@ -82,7 +85,11 @@ fn a_denied_target_stays_denied_after_others_came_and_went() {
         world.publish(image);
         world.run();
     }
-    assert!(!world.requests.iter().any(|request| request.phase() == Phase::Pending), "{:?}", world.phases());
+    assert!(
+        !world.requests.iter().any(|request| request.phase() == Phase::Pending),
+        "{:?}",
+        world.phases()
+    );
     assert_eq!(world.condition(ConditionType::UpgradeBlocked).as_deref(), Some("True"));
     for _ in 0..100 {
         world.settle();
@@ -98,7 +105,10 @@ fn a_denial_holds_for_its_target_only() {
     world.run();
     world.publish("ami-0c");
     world.run();
-    assert_eq!(world.request(Phase::Pending).spec.target.image_id.as_deref(), Some("ami-0c"));
+    assert_eq!(
+        world.request(Phase::Pending).spec.target.image_id.as_deref(),
+        Some("ami-0c")
+    );
 }
 
 #[test]
@@ -106,7 +116,13 @@ fn unlocking_does_not_lift_a_denial() {
     let mut world = pending();
     world.decide(Phase::Pending, |request| request.spec.denied = true);
     world.run();
-    world.group.metadata.annotations.as_mut().unwrap().remove(annotation::LOCK_UPGRADES);
+    world
+        .group
+        .metadata
+        .annotations
+        .as_mut()
+        .unwrap()
+        .remove(annotation::LOCK_UPGRADES);
     world.run();
     assert_eq!(world.running_images(), ["ami-0a"; 3]);
     assert!(world.requests.is_empty(), "L8: the denied object goes");
@@ -141,7 +157,13 @@ fn the_retry_annotation_lifts_a_block_once() {
     world.decide(Phase::Pending, |request| request.spec.denied = true);
     world.run();
     let fingerprint = world.request(Phase::Denied).spec.target.fingerprint.clone();
-    world.group.metadata.annotations.as_mut().unwrap().insert(annotation::RETRY_UPGRADE.to_owned(), fingerprint);
+    world
+        .group
+        .metadata
+        .annotations
+        .as_mut()
+        .unwrap()
+        .insert(annotation::RETRY_UPGRADE.to_owned(), fingerprint);
     world.run();
     assert_eq!(world.phases(), [Phase::Pending]);
     assert_eq!(world.group.annotation(annotation::RETRY_UPGRADE), None);
@@ -158,10 +180,18 @@ fn deleting_a_running_request_is_a_cancel_and_its_block_stays() {
     assert!(world.requests.is_empty(), "{:?}", world.phases());
     assert_eq!(world.condition(ConditionType::UpgradeBlocked).as_deref(), Some("True"));
     let images = world.running_images();
-    assert_eq!(images.iter().filter(|image| *image == "ami-0b").count(), 1, "the node in hand: {images:?}");
+    assert_eq!(
+        images.iter().filter(|image| *image == "ami-0b").count(),
+        1,
+        "the node in hand: {images:?}"
+    );
     world.scaling_group.as_mut().unwrap().instances.pop();
     world.fill();
-    assert_eq!(world.running_images()[2], "ami-0a", "new nodes boot what was approved before");
+    assert_eq!(
+        world.running_images()[2],
+        "ami-0a",
+        "new nodes boot what was approved before"
+    );
 }
 
 #[test]
@@ -173,7 +203,10 @@ fn a_cancel_pins_back_and_keeps_the_nodes_that_are_done() {
     world.run();
     assert_eq!(world.phases(), [Phase::Cancelled]);
     let image = world.group.status.as_ref().unwrap().image.clone().unwrap();
-    assert_eq!((image.current.as_deref(), image.nodes_on_current, image.nodes_on_other), (Some("ami-0a"), Some(2), Some(1)));
+    assert_eq!(
+        (image.current.as_deref(), image.nodes_on_current, image.nodes_on_other),
+        (Some("ami-0a"), Some(2), Some(1))
+    );
     assert!(aws(&mut world).last().unwrap().contains("pin lt-1/1"));
 }
 
@@ -210,21 +243,36 @@ fn a_withdrawal_after_the_approval_was_seen_goes_back_to_pending() {
     world.decide(Phase::Approved, |request| request.spec.approved = false);
     world.settle();
     assert_eq!(world.phases(), [Phase::Pending]);
-    let actions: Vec<String> =
-        world.requests[0].status.as_ref().unwrap().decisions.iter().map(|decision| decision.action.to_string()).collect();
+    let actions: Vec<String> = world.requests[0]
+        .status
+        .as_ref()
+        .unwrap()
+        .decisions
+        .iter()
+        .map(|decision| decision.action.to_string())
+        .collect();
     assert_eq!(actions, ["Approved", "Withdrawn"]);
     assert_eq!(aws(&mut world), Vec::<String>::new());
 }
 
 #[test]
 fn an_unreachable_parameter_is_no_verdict() {
-    for class in [FailureClass::Throttled, FailureClass::Unavailable, FailureClass::Denied, FailureClass::Unclassified] {
+    for class in [
+        FailureClass::Throttled,
+        FailureClass::Unavailable,
+        FailureClass::Denied,
+        FailureClass::Unclassified,
+    ] {
         let mut world = pending();
-        world.parameters.insert(PARAMETER.to_owned(), Fact::Unknown(failure(class)));
+        world
+            .parameters
+            .insert(PARAMETER.to_owned(), Fact::Unknown(failure(class)));
         world.run();
         assert_eq!(world.phases(), [Phase::Pending], "{class:?}");
         let mut rested = World::at_rest(false);
-        rested.parameters.insert(PARAMETER.to_owned(), Fact::Unknown(failure(class)));
+        rested
+            .parameters
+            .insert(PARAMETER.to_owned(), Fact::Unknown(failure(class)));
         rested.run();
         assert_eq!(aws(&mut rested), Vec::<String>::new(), "{class:?}");
         assert!(rested.requests.is_empty());
@@ -234,7 +282,9 @@ fn an_unreachable_parameter_is_no_verdict() {
 #[test]
 fn an_approved_rollout_runs_while_parameters_are_unreachable() {
     let mut world = pending();
-    world.parameters.insert(PARAMETER.to_owned(), Fact::Unknown(failure(FailureClass::Unavailable)));
+    world
+        .parameters
+        .insert(PARAMETER.to_owned(), Fact::Unknown(failure(FailureClass::Unavailable)));
     world.approve();
     world.run();
     assert_eq!(world.running_images(), ["ami-0b"; 3]);
@@ -251,32 +301,54 @@ fn unusable_images_open_no_request_and_say_why() {
         change(&mut world);
         cases.push((reason, world));
     };
-    case("ImageNotFound", &|world| drop(world.images.insert("ami-0b".to_owned(), Fact::NotFound)));
+    case("ImageNotFound", &|world| {
+        drop(world.images.insert("ami-0b".to_owned(), Fact::NotFound))
+    });
     case("ImageUnavailable", &|world| {
-        let image = crate::plan::facts::Image { state: "pending".to_owned(), ..image("ami-0b") };
+        let image = crate::plan::facts::Image {
+            state: "pending".to_owned(),
+            ..image("ami-0b")
+        };
         world.images.insert("ami-0b".to_owned(), Fact::Found(image));
     });
     case("ImageArchitecture", &|world| {
-        let image = crate::plan::facts::Image { architecture: "arm64".to_owned(), ..image("ami-0b") };
+        let image = crate::plan::facts::Image {
+            architecture: "arm64".to_owned(),
+            ..image("ami-0b")
+        };
         world.images.insert("ami-0b".to_owned(), Fact::Found(image));
     });
     case("ImageDeprecated", &|world| {
-        let image = crate::plan::facts::Image { deprecated_at: Some(now), ..image("ami-0b") };
+        let image = crate::plan::facts::Image {
+            deprecated_at: Some(now),
+            ..image("ami-0b")
+        };
         world.images.insert("ami-0b".to_owned(), Fact::Found(image));
     });
-    case("ParameterNotFound", &|world| drop(world.parameters.insert(PARAMETER.to_owned(), Fact::NotFound)));
+    case("ParameterNotFound", &|world| {
+        drop(world.parameters.insert(PARAMETER.to_owned(), Fact::NotFound))
+    });
     for value in ["", "latest", "ami-", "ami-xyz"] {
         case("ParameterUnusable", &move |world| {
-            let Some(Fact::Found(parameter)) = world.parameters.get_mut(PARAMETER) else { panic!() };
+            let Some(Fact::Found(parameter)) = world.parameters.get_mut(PARAMETER) else {
+                panic!()
+            };
             parameter.value = value.to_owned();
         });
     }
     for (reason, mut world) in cases {
         world.run();
         assert!(world.requests.is_empty(), "{reason}");
-        assert_eq!(world.condition(ConditionType::ImageUnusable).as_deref(), Some("True"), "{reason}");
+        assert_eq!(
+            world.condition(ConditionType::ImageUnusable).as_deref(),
+            Some("True"),
+            "{reason}"
+        );
         let conditions = &world.group.status.as_ref().unwrap().conditions;
-        assert!(conditions.iter().any(|condition| condition.reason == reason), "{reason}: {conditions:?}");
+        assert!(
+            conditions.iter().any(|condition| condition.reason == reason),
+            "{reason}: {conditions:?}"
+        );
         assert_eq!(aws(&mut world), Vec::<String>::new(), "{reason}");
     }
 }
@@ -286,7 +358,10 @@ fn an_image_that_is_deprecated_tomorrow_is_usable_today() {
     let mut world = World::at_rest(true);
     world.publish("ami-0b");
     let later = world.now + SignedDuration::from_secs(1);
-    let soon = crate::plan::facts::Image { deprecated_at: Some(later), ..image("ami-0b") };
+    let soon = crate::plan::facts::Image {
+        deprecated_at: Some(later),
+        ..image("ami-0b")
+    };
     world.images.insert("ami-0b".to_owned(), Fact::Found(soon));
     world.run();
     assert_eq!(world.phases(), [Phase::Pending]);
@@ -295,9 +370,18 @@ fn an_image_that_is_deprecated_tomorrow_is_usable_today() {
 #[test]
 fn amazon_linux_2_above_1_32_is_named_and_never_changed_silently() {
     let mut world = World::at_rest(true);
-    world.group.metadata.annotations.as_mut().unwrap().insert(annotation::OS_FAMILY.to_owned(), "amazonlinux2".to_owned());
+    world
+        .group
+        .metadata
+        .annotations
+        .as_mut()
+        .unwrap()
+        .insert(annotation::OS_FAMILY.to_owned(), "amazonlinux2".to_owned());
     let wanted = crate::plan::wanted::Wanted::parse(&world.group).unwrap();
-    let (cluster, kind) = (world.look_ups.cluster.found().unwrap(), world.look_ups.instance_type.found().unwrap());
+    let (cluster, kind) = (
+        world.look_ups.cluster.found().unwrap(),
+        world.look_ups.instance_type.found().unwrap(),
+    );
     let problem = crate::plan::image::image_source(&world.group, &wanted, cluster, kind).unwrap_err();
     assert_eq!(problem.condition(), ConditionType::ImageUnusable);
     assert!(problem.to_string().contains("os-family"), "{problem}");
@@ -310,7 +394,18 @@ fn an_image_deregistered_after_the_approval_fails_the_claim() {
     world.images.insert("ami-0b".to_owned(), Fact::NotFound);
     world.run();
     assert_eq!(world.phases(), [Phase::Failed]);
-    assert_eq!(world.request(Phase::Failed).status.as_ref().unwrap().failure.as_ref().unwrap().reason, "ImageUnavailable");
+    assert_eq!(
+        world
+            .request(Phase::Failed)
+            .status
+            .as_ref()
+            .unwrap()
+            .failure
+            .as_ref()
+            .unwrap()
+            .reason,
+        "ImageUnavailable"
+    );
     assert_eq!(aws(&mut world), Vec::<String>::new());
     assert_eq!(world.running_images(), ["ami-0a"; 3]);
 }
@@ -320,7 +415,10 @@ fn a_control_plane_upgrade_asks_even_when_unlocked() {
     let mut world = World::at_rest(false);
     world.upgrade_cluster("1.34", "ami-0d");
     world.run();
-    assert_eq!(world.request(Phase::Pending).spec.reason, UpgradeReason::KubernetesVersionDrift);
+    assert_eq!(
+        world.request(Phase::Pending).spec.reason,
+        UpgradeReason::KubernetesVersionDrift
+    );
     assert_eq!(world.running_images(), ["ami-0a"; 3]);
     assert_eq!(aws(&mut world), Vec::<String>::new());
     // A newer image for the new minor joins.
@@ -346,14 +444,17 @@ fn a_pinned_version_does_not_follow_the_cluster() {
 #[test]
 fn an_edit_is_spec_drift_and_an_edit_with_a_new_image_is_both() {
     let mut world = World::at_rest(true);
-    let mut edit = |world: &mut World| {
+    let edit = |world: &mut World| {
         world.group.spec.eks.as_mut().unwrap().configuration.instance_type = Some("m5.xlarge".to_owned());
     };
     edit(&mut world);
     world.run();
     assert_eq!(world.request(Phase::Pending).spec.reason, UpgradeReason::SpecDrift);
     let changes = &world.request(Phase::Pending).spec.target.changes;
-    assert_eq!(changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["instanceType"]);
+    assert_eq!(
+        changes.iter().map(|change| change.path.as_str()).collect::<Vec<_>>(),
+        ["instanceType"]
+    );
     world.publish("ami-0b");
     world.run();
     assert_eq!(world.request(Phase::Pending).spec.reason, UpgradeReason::Multiple);
@@ -367,7 +468,10 @@ fn an_edit_between_the_claim_and_the_first_write_stops_it() {
     assert!(plan.to_string().contains("InProgress"), "{plan}");
     world.group.spec.eks.as_mut().unwrap().configuration.instance_type = Some("m5.xlarge".to_owned());
     world.run();
-    assert_eq!(world.request(Phase::Superseded).spec.target.image_id.as_deref(), Some("ami-0b"));
+    assert_eq!(
+        world.request(Phase::Superseded).spec.target.image_id.as_deref(),
+        Some("ami-0b")
+    );
     assert_eq!(aws(&mut world), Vec::<String>::new());
     assert_eq!(world.running_images(), ["ami-0a"; 3]);
 }
@@ -375,25 +479,49 @@ fn an_edit_between_the_claim_and_the_first_write_stops_it() {
 #[test]
 fn unlocking_removes_what_waits_and_rolls_out_once() {
     let mut world = pending();
-    world.group.metadata.annotations.as_mut().unwrap().insert(annotation::LOCK_UPGRADES.to_owned(), "false".to_owned());
+    world
+        .group
+        .metadata
+        .annotations
+        .as_mut()
+        .unwrap()
+        .insert(annotation::LOCK_UPGRADES.to_owned(), "false".to_owned());
     world.run();
     assert!(world.requests.is_empty());
     assert_eq!(world.running_images(), ["ami-0b"; 3]);
-    assert_eq!(aws(&mut world).iter().filter(|action| action.starts_with("create version")).count(), 1);
+    assert_eq!(
+        aws(&mut world)
+            .iter()
+            .filter(|action| action.starts_with("create version"))
+            .count(),
+        1
+    );
 }
 
 #[test]
 fn any_doubtful_lock_value_locks() {
     for value in ["true", "TRUE", "yes", "", "0", "flase"] {
         let mut world = World::at_rest(false);
-        world.group.metadata.annotations.as_mut().unwrap().insert(annotation::LOCK_UPGRADES.to_owned(), value.to_owned());
+        world
+            .group
+            .metadata
+            .annotations
+            .as_mut()
+            .unwrap()
+            .insert(annotation::LOCK_UPGRADES.to_owned(), value.to_owned());
         world.publish("ami-0b");
         world.run();
         assert_eq!(world.phases(), [Phase::Pending], "{value:?}");
     }
     for value in ["false", "False", "FALSE"] {
         let mut world = World::at_rest(true);
-        world.group.metadata.annotations.as_mut().unwrap().insert(annotation::LOCK_UPGRADES.to_owned(), value.to_owned());
+        world
+            .group
+            .metadata
+            .annotations
+            .as_mut()
+            .unwrap()
+            .insert(annotation::LOCK_UPGRADES.to_owned(), value.to_owned());
         world.publish("ami-0b");
         world.run();
         assert!(world.requests.is_empty(), "{value:?}");
