@@ -40,16 +40,13 @@ fn run() -> anyhow::Result<()> {
 fn crds(directory: Option<&std::path::Path>) -> anyhow::Result<()> {
     for definition in api::crds::all() {
         let text = api::crds::to_yaml(&definition)?;
-        match directory {
-            Some(directory) => {
-                let name = definition.metadata.name.clone().unwrap_or_default();
-                let path = directory.join(format!("{name}.yaml"));
-                std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-            }
-            None => {
-                use std::io::Write as _;
-                write!(std::io::stdout(), "---\n{text}")?;
-            }
+        if let Some(directory) = directory {
+            let name = definition.metadata.name.clone().unwrap_or_default();
+            let path = directory.join(format!("{name}.yaml"));
+            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        } else {
+            use std::io::Write as _;
+            write!(std::io::stdout(), "---\n{text}")?;
         }
     }
     Ok(())

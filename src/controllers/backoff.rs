@@ -12,7 +12,7 @@ use crate::plan::facts::FailureClass;
 /// First pause after a failure.
 const FIRST: Duration = Duration::from_secs(1);
 /// Longest pause.
-const LONGEST: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_mins(5);
 /// Passes without a pause after which something is wrong: no plan needs so many steps in a row.
 const STEPS: u32 = 40;
 
@@ -45,7 +45,7 @@ impl Backoff {
         let mut hash = DefaultHasher::new();
         (object, failures).hash(&mut hash);
         let quarters = u32::try_from(hash.finish() % 256).unwrap_or(0);
-        pause - pause / 4 * quarters / 256
+        pause.saturating_sub(pause / 4 * quarters / 256)
     }
 
     /// A pass went well and asks for the next at once. Returns a pause when that happens too often in a row.

@@ -42,9 +42,17 @@ fn the_command_prints_them() {
         .output()
         .unwrap();
     assert!(output.status.success());
-    let wanted: String = crds::all()
+    let texts: Vec<String> = crds::all()
         .iter()
-        .map(|definition| format!("---\n{}", crds::to_yaml(definition).unwrap()))
+        .map(|definition| crds::to_yaml(definition).unwrap())
         .collect();
+    let wanted = format!(
+        "---
+{}",
+        texts.join(
+            "---
+"
+        )
+    );
     assert_eq!(String::from_utf8(output.stdout).unwrap(), wanted);
 }

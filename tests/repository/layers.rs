@@ -1,7 +1,8 @@
 //! The house rules that a machine can check: imports only downward, a header on each file, no file too long.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use crate::tree::{files, root};
 
 /// The layers from the bottom up; each may import those before it.
 const LAYERS: &[&[&str]] = &[
@@ -16,27 +17,6 @@ const LAYERS: &[&[&str]] = &[
 
 /// Longest file, in lines.
 const LONGEST: usize = 600;
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// All files below a folder with one of these endings.
-fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(files(&path, endings));
-        } else if path
-            .extension()
-            .is_some_and(|ending| endings.iter().any(|wanted| ending == *wanted))
-        {
-            found.push(path);
-        }
-    }
-    found
-}
 
 fn layer_of(module: &str) -> Option<usize> {
     LAYERS.iter().position(|modules| modules.contains(&module))

@@ -2,6 +2,9 @@
 //!
 //! Owns what would otherwise be a habit. `UPDATE=1` rewrites generated files.
 
+#![expect(clippy::unwrap_used, reason = "a tree that cannot be read is a failed test")]
+
 mod generated;
 mod layers;
 mod promises;
+mod tree;

@@ -1,26 +1,15 @@
 //! Every test that `docs/promises.md` names exists.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
-fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            rust_files(&path, found);
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
-            found.push(path);
-        }
-    }
-}
+use crate::tree::{files, root};
 
 #[test]
 fn each_named_test_exists() {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let mut files = Vec::new();
-    rust_files(&root.join("src"), &mut files);
-    rust_files(&root.join("tests"), &mut files);
-    let source: String = files.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let root = root();
+    let mut all = files(&root.join("src"), &["rs"]);
+    all.extend(files(&root.join("tests"), &["rs"]));
+    let source: String = all.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
     let promises = fs::read_to_string(root.join("docs/promises.md")).unwrap();
     let mut named = 0;
     for row in promises

@@ -65,6 +65,15 @@ impl Followers {
         true
     }
 
+    /// Whether a group followed something when it was last looked at.
+    #[must_use]
+    pub fn follows(&self, group: &GroupName, followed: &Followed) -> bool {
+        self.lock()
+            .by_group
+            .get(group)
+            .is_some_and(|follows| follows.contains(followed))
+    }
+
     /// The groups that follow something.
     #[must_use]
     pub fn of(&self, followed: &Followed) -> Vec<GroupName> {
@@ -104,6 +113,9 @@ mod tests {
         followers.set(&group("b"), BTreeSet::from([image.clone()]));
         assert_eq!(followers.of(&image), [group("a"), group("b")]);
         assert_eq!(followers.of(&Followed::Motion), [group("a")]);
+        assert!(
+            followers.follows(&group("a"), &Followed::Motion) && !followers.follows(&group("b"), &Followed::Motion)
+        );
         followers.set(&group("a"), BTreeSet::from([image.clone()]));
         assert!(followers.of(&Followed::Motion).is_empty());
         followers.set(&group("a"), BTreeSet::new());

@@ -31,7 +31,7 @@ use context::{Context, GuardedGroup};
 pub const NAME: &str = "instance-group";
 
 /// How often a group at rest is looked at without any event.
-const RESYNC: Duration = Duration::from_secs(10 * 3600);
+const RESYNC: Duration = Duration::from_hours(10);
 
 /// Runs reconciles for every group that is woken, until `stop` ends and what is under way is finished.
 pub async fn run(
@@ -86,12 +86,12 @@ async fn reconcile(guarded: Arc<GuardedGroup>, context: Arc<Context>) -> Result<
         name = group.name_any(),
         generation = group.metadata.generation,
     );
-    Ok(look(&context, &group).instrument(span).await)
+    Ok(Box::pin(look(&context, &group).instrument(span)).await)
 }
 
 async fn look(context: &Context, group: &InstanceGroup) -> Requeue {
     let timer = context.metrics.start();
-    let mut observed = observe::observe(context, group).await;
+    let mut observed = Box::pin(observe::observe(context, group)).await;
     let mut plan = plan_group(&observed);
     if plan.opens_request() {
         // What changes is shown against what is approved; only now is it worth a call.

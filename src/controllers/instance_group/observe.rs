@@ -33,7 +33,11 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> Observed {
     follows.insert(Followed::Namespace(namespace.clone()));
     let requests = requests(context, group);
     let settings_keys = settings_keys(context);
-    let moving = group.is_being_deleted() || in_motion(group, &requests);
+    // Who waits for instances must not wait for the next poll as well.
+    let waited = context
+        .followers
+        .follows(&(namespace.clone(), group.name_any()), &Followed::Motion);
+    let moving = group.is_being_deleted() || waited || in_motion(group, &requests);
     let scaling_group = scaling_group(context, group, moving, &mut follows).await;
     let template = template(context, group, moving, &scaling_group, &mut follows).await;
     let mut observed = Observed {

@@ -241,9 +241,9 @@ fn decide(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGrou
         }
     }
     if request.spec.approved {
-        claim(draft, standing, request)
+        claim(draft, standing, request);
     } else {
-        ask(draft, standing, request)
+        ask(draft, standing, request);
     }
 }
 

@@ -63,10 +63,10 @@ pub fn remember(draft: &mut Draft<'_>, approved: &Approved) {
     let image = status.image.get_or_insert_with(ImageStatus::default);
     if image.current != approved.image_id {
         image.previous = image.current.take();
-        image.current = approved.image_id.clone();
+        image.current.clone_from(&approved.image_id);
         image.current_since = Some(time);
     }
-    image.kubernetes_version = approved.mark.kubernetes_version.clone();
+    image.kubernetes_version.clone_from(&approved.mark.kubernetes_version);
     let record = status.launch_template.get_or_insert_with(LaunchTemplateStatus::default);
     if let Some(version) = approved.version {
         let version = version.to_string();
@@ -152,7 +152,10 @@ pub fn show(draft: &mut Draft<'_>, standing: &Standing<'_>) {
     }
     // What the record leaves out although AWS knows it.
     if let Ok(ground) = &standing.ground {
-        draft.status.nodes_instance_role_arn = ground.profile.role_arn.clone();
+        draft
+            .status
+            .nodes_instance_role_arn
+            .clone_from(&ground.profile.role_arn);
     }
 }
 

@@ -4,6 +4,7 @@
 //! Must not log or shorten it: user data may hold secrets.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -133,12 +134,13 @@ fn mime(parts: &[Part]) -> String {
     let boundary = format!("sluice-{}", &digest[..24]);
     let mut text = format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{boundary}\"\n\n");
     for part in parts {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "--{boundary}\nContent-Type: {}\n\n{}",
             part.content_type, part.body
-        ));
+        );
     }
-    text.push_str(&format!("--{boundary}--\n"));
+    let _ = writeln!(text, "--{boundary}--");
     text
 }
 

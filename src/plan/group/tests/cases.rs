@@ -302,7 +302,7 @@ fn unusable_images_open_no_request_and_say_why() {
         cases.push((reason, world));
     };
     case("ImageNotFound", &|world| {
-        drop(world.images.insert("ami-0b".to_owned(), Fact::NotFound))
+        drop(world.images.insert("ami-0b".to_owned(), Fact::NotFound));
     });
     case("ImageUnavailable", &|world| {
         let image = crate::plan::facts::Image {
@@ -326,7 +326,7 @@ fn unusable_images_open_no_request_and_say_why() {
         world.images.insert("ami-0b".to_owned(), Fact::Found(image));
     });
     case("ParameterNotFound", &|world| {
-        drop(world.parameters.insert(PARAMETER.to_owned(), Fact::NotFound))
+        drop(world.parameters.insert(PARAMETER.to_owned(), Fact::NotFound));
     });
     for value in ["", "latest", "ami-", "ami-xyz"] {
         case("ParameterUnusable", &move |world| {

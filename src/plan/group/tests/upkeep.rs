@@ -164,7 +164,7 @@ fn an_unknown_part_of_the_ground_is_never_left_out() {
                 look_ups
                     .subnets
                     .insert("subnet-b".to_owned(), Fact::Unknown(failure(FailureClass::Throttled))),
-            )
+            );
         },
         |look_ups| drop(look_ups.security_groups.remove("nodes")),
     ];
@@ -175,7 +175,7 @@ fn an_unknown_part_of_the_ground_is_never_left_out() {
             look_ups.profile = Fact::Found(crate::plan::facts::InstanceProfile {
                 role_arn: None,
                 ..look_ups.profile.found().unwrap().clone()
-            })
+            });
         },
         |look_ups| look_ups.instance_type = Fact::NotFound,
         |look_ups| drop(look_ups.subnets.insert("subnet-b".to_owned(), Fact::NotFound)),
@@ -467,6 +467,7 @@ fn unsupported_input_keeps_our_hands_off_except_for_deletion() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn each_unsupported_field_is_named() {
     let supported = World::new(true).group;
     assert_eq!(unsupported_fields(&supported), Vec::<String>::new());

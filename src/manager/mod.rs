@@ -1,0 +1,219 @@
+//! The composition root: clients, stores, pollers, controllers, admin server, supervision.
+//!
+//! Owns how the parts are put together and in which order they start and stop. A task that ends without being asked to
+//! ends the process with an error: a half-working operator is worse than a restarted one. Must not decide anything
+//! about groups.
+
+mod pollers;
+mod tasks;
+mod watches;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use futures::channel::mpsc::{self, UnboundedReceiver};
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::reflector::ObjectRef;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use crate::admin;
+use crate::aws::catalogue::Catalogue;
+use crate::aws::clusters::Clusters;
+use crate::aws::inventory::Inventory;
+use crate::aws::lookups::Lookups;
+use crate::aws::{Connection, ConnectionSettings};
+use crate::cli::RunArguments;
+use crate::clock;
+use crate::cluster::events::Publisher;
+use crate::cluster::groups::GroupWriter;
+use crate::cluster::nodes::NodeIndex;
+use crate::cluster::own_writes::OwnWrites;
+use crate::cluster::requests::RequestWriter;
+use crate::cluster::stores::WatchState;
+use crate::controllers::backoff::Backoff;
+use crate::controllers::instance_group::context::{Context, GuardedGroup, Wakes};
+use crate::controllers::instance_group::followers::Followers;
+use crate::controllers::instance_group::{self, NAME};
+use crate::metrics::{Metrics, ReconcileMetrics};
+use tasks::Tasks;
+use watches::Watches;
+
+/// How long reconciles under way may take to finish when the process is asked to stop.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// Runs the operator until it is told to stop.
+///
+/// # Errors
+/// When it cannot start, or a task ends that should not.
+pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
+    info!(version = env!("CARGO_PKG_VERSION"), "sluice starts");
+    let listener = TcpListener::bind(arguments.metrics_addr)
+        .await
+        .with_context(|| format!("cannot listen on {}", arguments.metrics_addr))?;
+    info!(address = %listener.local_addr()?, "health and metrics");
+    let client = client(&arguments).await?;
+    let mut metrics = Metrics::new();
+    let reconciles = metrics.reconciles(NAME);
+    let connection = Connection::connect(&ConnectionSettings {
+        region: arguments.aws_region.clone(),
+        max_attempts: arguments.max_api_retries,
+        observer: Some(metrics.aws_observer()),
+        ..ConnectionSettings::default()
+    })
+    .await?;
+
+    let stop = CancellationToken::new();
+    let mut tasks = Tasks::default();
+    let watches = Watches::new();
+    let states = watches.states();
+    tasks.spawn(
+        "admin",
+        admin::serve(listener, watches.readiness(), Arc::new(metrics), stop.clone()),
+    );
+    let (sender, wakes) = mpsc::unbounded();
+    let context = Arc::new(context(
+        &arguments,
+        &client,
+        connection,
+        &watches,
+        Wakes::new(sender),
+        reconciles,
+    ));
+    watches.spawn(&mut tasks, &client, &context, &arguments.config_namespace);
+    pollers::spawn(&mut tasks, &context, &arguments, &stop);
+    let runs = enabled(&arguments.controllers, NAME);
+    if runs {
+        tasks.spawn(
+            NAME,
+            controller(context, wakes, states, arguments.max_workers, stop.clone()),
+        );
+    }
+
+    tokio::select! {
+        ended = tasks.first() => Err(ended),
+        asked = asked_to_stop() => {
+            asked?;
+            info!("asked to stop: finishing what is under way");
+            stop.cancel();
+            // The controller ends when its reconciles are done; watches are simply dropped.
+            if runs && tokio::time::timeout(GRACE, tasks.ended(NAME)).await.is_err() {
+                return Err(anyhow!("reconciles did not finish within {} s", GRACE.as_secs()));
+            }
+            info!("sluice stops");
+            Ok(())
+        }
+    }
+}
+
+/// What the reconciles share.
+fn context(
+    arguments: &RunArguments,
+    client: &Client,
+    connection: Connection,
+    watches: &Watches,
+    wakes: Wakes,
+    metrics: ReconcileMetrics,
+) -> Context {
+    Context {
+        groups: watches.groups.store.clone(),
+        requests: watches.requests.store.clone(),
+        namespaces: watches.namespaces.store.clone(),
+        settings: watches.settings.store.clone(),
+        nodes: Arc::new(NodeIndex::default()),
+        own_groups: OwnWrites::default(),
+        own_requests: OwnWrites::default(),
+        group_writer: GroupWriter::new(client.clone()),
+        request_writer: RequestWriter::new(client.clone()),
+        publisher: Publisher::new(client.clone(), "sluice/instance-group", instance()),
+        inventory: Inventory::new(&connection),
+        catalogue: Catalogue::new(&connection, arguments.image_poll_interval, Arc::new(clock::now)),
+        clusters: Clusters::new(&connection, arguments.image_poll_interval),
+        lookups: Lookups::new(&connection),
+        connection,
+        followers: Followers::default(),
+        wakes,
+        kept_versions: arguments.config_retention,
+        backoff: Backoff::default(),
+        metrics,
+    }
+}
+
+/// Runs the controller of instance groups once every input was seen once: an empty store is not an empty cluster.
+async fn controller(
+    context: Arc<Context>,
+    wakes: UnboundedReceiver<ObjectRef<GuardedGroup>>,
+    states: Vec<watch::Receiver<WatchState>>,
+    workers: u16,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    for mut state in states {
+        tokio::select! {
+            followed = state.wait_for(|state| *state == WatchState::Following) => drop(followed?),
+            () = stop.cancelled() => return Ok(()),
+        }
+    }
+    instance_group::run(context, wakes, workers, stop.cancelled_owned()).await;
+    Ok(())
+}
+
+/// Whether the flag's list runs a controller: the last entry that speaks of it holds.
+fn enabled(list: &[String], name: &str) -> bool {
+    list.iter().fold(false, |on, entry| match entry.as_str() {
+        "*" => true,
+        entry if entry == name => true,
+        entry if entry.strip_prefix('-') == Some(name) => false,
+        _ => on,
+    })
+}
+
+/// Tells replicas apart in Events.
+fn instance() -> String {
+    std::env::var("HOSTNAME").unwrap_or_else(|_| "sluice".to_owned())
+}
+
+/// The client for the API server, by the usual rules.
+async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
+    let config = match &arguments.kubeconfig {
+        Some(path) => {
+            let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
+            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
+        }
+        None => kube::Config::infer()
+            .await
+            .context("no way to the API server: not in a cluster and no kubeconfig")?,
+    };
+    Ok(Client::try_from(config)?)
+}
+
+/// Waits for SIGTERM or SIGINT.
+async fn asked_to_stop() -> anyhow::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_are_switched_by_name() {
+        let list = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        for (text, on) in [
+            ("*", true),
+            ("*,-instance-group", false),
+            ("-instance-group,*", true),
+            ("aws-auth", false),
+            ("instance-group", true),
+        ] {
+            assert_eq!(enabled(&list(text), NAME), on, "{text}");
+        }
+    }
+}

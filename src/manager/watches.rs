@@ -1,0 +1,181 @@
+//! The watches, and which groups a change concerns.
+//!
+//! Owns one reflector for each kind. Must not decide what a woken group does.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::watch;
+
+use super::tasks::{Tasks, endless};
+use crate::admin::Readiness;
+use crate::cluster::nodes;
+use crate::cluster::stores::{WatchState, Watched, trim_metadata};
+use crate::controllers::instance_group::context::{Context, GuardedGroup, GuardedRequest};
+use crate::controllers::instance_group::followers::Followed;
+
+/// Name of the settings `ConfigMap`, as with the peer.
+const SETTINGS: &str = "instance-manager";
+
+/// All watches, before they run.
+pub struct Watches {
+    /// Instance groups.
+    pub groups: Watched<GuardedGroup>,
+    /// Upgrade requests.
+    pub requests: Watched<GuardedRequest>,
+    /// Nodes, trimmed.
+    pub nodes: Watched<Node>,
+    /// Namespaces, metadata only.
+    pub namespaces: Watched<PartialObjectMeta<Namespace>>,
+    /// The settings.
+    pub settings: Watched<ConfigMap>,
+}
+
+impl Watches {
+    /// Stores that nothing fills yet.
+    pub fn new() -> Self {
+        Self {
+            groups: Watched::new(),
+            requests: Watched::new(),
+            nodes: Watched::new(),
+            namespaces: Watched::new(),
+            settings: Watched::new(),
+        }
+    }
+
+    /// How each watch is doing.
+    pub fn states(&self) -> Vec<watch::Receiver<WatchState>> {
+        self.readiness().watches.into_iter().map(|(_, state)| state).collect()
+    }
+
+    /// The same with names, for readiness.
+    pub fn readiness(&self) -> Readiness {
+        Readiness {
+            watches: vec![
+                ("instancegroups.instancemgr.keikoproj.io", self.groups.state.clone()),
+                (
+                    "instancegroupupgraderequests.instancemgr.keikoproj.io",
+                    self.requests.state.clone(),
+                ),
+                ("nodes", self.nodes.state.clone()),
+                ("namespaces", self.namespaces.state.clone()),
+                ("ConfigMap instance-manager", self.settings.state.clone()),
+            ],
+        }
+    }
+
+    /// Starts them; each says which groups a change concerns.
+    pub fn spawn(self, tasks: &mut Tasks, client: &Client, context: &Arc<Context>, config_namespace: &str) {
+        watch_groups(tasks, client, context, self.groups);
+        watch_requests(tasks, client, context, self.requests);
+        watch_nodes(tasks, client, context, self.nodes);
+        watch_namespaces(tasks, client, context, self.namespaces);
+        watch_settings(tasks, client, context, config_namespace, self.settings);
+    }
+}
+
+fn watch_groups(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, groups: Watched<GuardedGroup>) {
+    let shared = Arc::clone(context);
+    let touched = move |group: &GuardedGroup, gone: bool| {
+        let name = (group.namespace().unwrap_or_default(), group.name_any());
+        if gone {
+            shared.own_groups.forget(&name.0, &name.1);
+            shared.lookups.forget(&group.uid().unwrap_or_default());
+            shared.backoff.rested(&format!("{}/{}", name.0, name.1));
+            shared.follow(&name, BTreeSet::new());
+        } else {
+            shared.wakes.wake(&name.0, &name.1);
+        }
+    };
+    let api = Api::all(client.clone());
+    tasks.spawn(
+        "watch of instance groups",
+        endless(groups.follow(api, watcher::Config::default(), trim_metadata, touched, || {})),
+    );
+}
+
+fn watch_requests(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, requests: Watched<GuardedRequest>) {
+    let shared = Arc::clone(context);
+    let touched = move |request: &GuardedRequest, gone: bool| {
+        let namespace = request.namespace().unwrap_or_default();
+        if gone {
+            shared.own_requests.forget(&namespace, &request.name_any());
+        }
+        if let Ok(request) = &request.0 {
+            shared.wakes.wake(&namespace, &request.spec.instance_group_ref.name);
+        }
+    };
+    let api = Api::all(client.clone());
+    tasks.spawn(
+        "watch of upgrade requests",
+        endless(requests.follow(api, watcher::Config::default(), trim_metadata, touched, || {})),
+    );
+}
+
+fn watch_nodes(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, node_watch: Watched<Node>) {
+    let shared = Arc::clone(context);
+    let touched = move |node: &Node, gone: bool| {
+        let Some(instance) = shared.nodes.touched(node, gone) else {
+            return;
+        };
+        match shared.inventory.group_of_instance(&instance) {
+            Some(group) => shared.changed(&Followed::ScalingGroup(group)),
+            // Too new for the snapshot: one of the groups that wait for nodes.
+            None => shared.changed(&Followed::Motion),
+        }
+    };
+    let (shared, store) = (Arc::clone(context), node_watch.store.clone());
+    let relisted = move || {
+        let all = store.state();
+        shared.nodes.replace(all.iter().map(AsRef::as_ref));
+        shared.changed(&Followed::Motion);
+    };
+    let api = Api::all(client.clone());
+    tasks.spawn(
+        "watch of nodes",
+        endless(node_watch.follow(api, watcher::Config::default(), nodes::trim, touched, relisted)),
+    );
+}
+
+fn watch_namespaces(
+    tasks: &mut Tasks,
+    client: &Client,
+    context: &Arc<Context>,
+    namespaces: Watched<PartialObjectMeta<Namespace>>,
+) {
+    let shared = Arc::clone(context);
+    let touched =
+        move |namespace: &PartialObjectMeta<Namespace>, _| shared.changed(&Followed::Namespace(namespace.name_any()));
+    let api = Api::all(client.clone());
+    tasks.spawn(
+        "watch of namespaces",
+        endless(namespaces.follow(api, watcher::Config::default(), trim_metadata, touched, || {})),
+    );
+}
+
+fn watch_settings(
+    tasks: &mut Tasks,
+    client: &Client,
+    context: &Arc<Context>,
+    config_namespace: &str,
+    settings: Watched<ConfigMap>,
+) {
+    let shared = Arc::clone(context);
+    let touched = move |_: &ConfigMap, _| {
+        for group in shared.groups.state() {
+            shared
+                .wakes
+                .wake(&group.namespace().unwrap_or_default(), &group.name_any());
+        }
+    };
+    let only = watcher::Config::default().fields(&format!("metadata.name={SETTINGS}"));
+    let api = Api::namespaced(client.clone(), config_namespace);
+    tasks.spawn(
+        "watch of settings",
+        endless(settings.follow(api, only, trim_metadata, touched, || {})),
+    );
+}
