@@ -5,4 +5,6 @@
 #[path = "../testbed/mod.rs"]
 mod testbed;
 
+mod gate;
+mod running;
 mod testbed_itself;

@@ -30,7 +30,7 @@ for pid in $pids; do
   tries=0
   while [ $tries -lt 50 ] && kill -0 "$pid" 2>/dev/null; do sleep 0.02; tries=$((tries + 1)); done
 done
-[ "$keep" = yes ] || rm -rf -- "$folder"
+[ "$keep" = yes ] || rm -rf -- "$folder" || { sleep 0.2; rm -rf -- "$folder"; }
 "#;
 
 pub struct Watchdog {

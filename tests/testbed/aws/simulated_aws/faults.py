@@ -15,6 +15,13 @@ class InvalidFault(ValueError):
     """The description of a fault that a test sent makes no sense."""
 
 
+def _holds(parameters: dict[str, str], name: str, text: str) -> bool:
+    """Whether a parameter, or with "*" any of them, has the text in it: a list's place says nothing about a name."""
+    if name == "*":
+        return any(text in value for value in parameters.values())
+    return text in parameters.get(name, "") and name in parameters
+
+
 @dataclass
 class Fault:
     id: str
@@ -34,8 +41,7 @@ class Fault:
             self.count != 0
             and self.service in (None, call.service)
             and self.action in (None, call.action)
-            and all(text in call.parameters.get(name, "") for name, text in self.match.items())
-            and all(name in call.parameters for name in self.match)
+            and all(_holds(call.parameters, name, text) for name, text in self.match.items())
         )
 
 
