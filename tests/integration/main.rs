@@ -5,4 +5,6 @@
 #[path = "../testbed/mod.rs"]
 mod testbed;
 
+mod crd_rules;
+mod definitions;
 mod testbed_itself;
