@@ -66,13 +66,16 @@ async fn news(stage: &mut Stage) -> Result<(String, String)> {
         .until(PATIENCE, "one Pending request", async || {
             let list = json(stage, &["-n", "team", "get", "upgraderequest", "-o", "json"]).await?;
             let items = list["items"].as_array().context("a list")?;
-            ensure!(items.len() <= 1, "{} requests for one group", items.len());
+            if items.len() > 1 {
+                return Ok(Some(Err(anyhow::anyhow!("{} requests for one group", items.len()))));
+            }
             Ok(items
                 .first()
                 .filter(|item| item["status"]["phase"] == "Pending")
-                .cloned())
+                .cloned()
+                .map(Ok))
         })
-        .await?;
+        .await??;
     stage.kubectl(&["-n", "team", "get", "upgraderequest"]).await?;
     ensure!(
         request["spec"]["target"]["imageId"] == new.as_str(),
@@ -148,11 +151,12 @@ async fn replace(stage: &mut Stage, new: &str, before: u64) -> Result<()> {
                 .filter(|node| condition(node, "Ready"))
                 .count();
             fewest = fewest.min(ready);
-            ensure!(ready >= 3, "only {ready} of 4 nodes were Ready");
             let instances = stage.testbed.aws().instances().await?;
             Ok((instances.len() == 4 && instances.iter().all(|instance| instance.image_id == new)).then_some(()))
         })
         .await?;
+    // Judged here: an error while waiting would only count as "not yet".
+    ensure!(fewest >= 3, "only {fewest} of 4 nodes were Ready at some moment");
     let terminated = calls(stage, before, "TerminateInstanceInAutoScalingGroup").await?;
     ensure!(terminated == 4, "{terminated} instances were terminated for 4 nodes");
     stage.seen(&format!(
@@ -264,12 +268,13 @@ async fn images_are(stage: &Stage, image: &str, count: usize) -> Result<()> {
         .testbed
         .until(PATIENCE, &format!("{count} instances on {image}"), async || {
             let instances = stage.testbed.aws().instances().await?;
+            // An error would only count as "not yet"; a wrong image is the end.
             if let Some(other) = instances.iter().find(|instance| instance.image_id != image) {
-                anyhow::bail!("{} boots {}", other.instance_id, other.image_id);
+                return Ok(Some(Err(anyhow::anyhow!("{} boots {}", other.instance_id, other.image_id))));
             }
-            Ok((instances.len() == count).then_some(()))
+            Ok((instances.len() == count).then_some(Ok(())))
         })
-        .await
+        .await?
 }
 
 async fn until_group(stage: &Stage, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {

@@ -5,6 +5,8 @@
 #[path = "../testbed/mod.rs"]
 mod testbed;
 
+mod crd_rules;
+mod definitions;
 mod gate;
 mod running;
 mod testbed_itself;
