@@ -270,7 +270,11 @@ async fn images_are(stage: &Stage, image: &str, count: usize) -> Result<()> {
             let instances = stage.testbed.aws().instances().await?;
             // An error would only count as "not yet"; a wrong image is the end.
             if let Some(other) = instances.iter().find(|instance| instance.image_id != image) {
-                return Ok(Some(Err(anyhow::anyhow!("{} boots {}", other.instance_id, other.image_id))));
+                return Ok(Some(Err(anyhow::anyhow!(
+                    "{} boots {}",
+                    other.instance_id,
+                    other.image_id
+                ))));
             }
             Ok((instances.len() == count).then_some(Ok(())))
         })

@@ -13,7 +13,7 @@ use super::context::Context;
 use super::followers::Followed;
 use crate::api::annotation;
 use crate::api::instance_group::InstanceGroup;
-use crate::api::upgrade_request::InstanceGroupUpgradeRequest;
+use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase};
 use crate::aws::inventory::Freshness;
 use crate::aws::lookups::Asker;
 use crate::clock;
@@ -224,24 +224,38 @@ async fn look_up(context: &Context, wanted: &Wanted, observed: &mut Observed, fo
         }
         Err(_) => {}
     }
-    images.extend(
-        observed
-            .requests
-            .iter()
-            .filter(|request| !request.is_terminal())
-            .filter_map(|request| request.spec.target.image_id.clone()),
-    );
-    images.extend(
-        observed
-            .group
-            .status
-            .iter()
-            .filter_map(|status| status.image.as_ref()?.current.clone()),
-    );
+    let status = observed.group.status.as_ref();
+    let open = observed.requests.iter().filter(|request| !request.is_terminal());
+    images.extend(open.filter_map(|request| request.spec.target.image_id.clone()));
+    images.extend(status.and_then(|status| status.image.as_ref()?.current.clone()));
+    images.extend(status.and_then(|status| status.rollout.as_ref()?.image_id.clone()));
     for id in images.into_iter().filter(|id| id.starts_with("ami-")) {
         follows.insert(Followed::Image(id.clone()));
         let image: Fact<Image> = context.catalogue.image(&id).await;
         observed.images.insert(id, image);
+    }
+    look_again_before_a_claim(context, observed).await;
+}
+
+/// An approved image is looked at once more just before the claim: what was learned a poll ago may be gone.
+async fn look_again_before_a_claim(context: &Context, observed: &mut Observed) {
+    let approved = observed
+        .requests
+        .iter()
+        .filter(|request| request.spec.approved && matches!(request.phase(), Phase::Pending | Phase::Approved));
+    let ids: Vec<String> = approved
+        .filter_map(|request| request.spec.target.image_id.clone())
+        .collect();
+    if ids.is_empty() {
+        return;
+    }
+    let answer = context.connection.images(&ids).await;
+    for id in ids {
+        let fact = match &answer {
+            Ok(found) => found.get(&id).cloned().map_or(Fact::NotFound, Fact::Found),
+            Err(failure) => Fact::Unknown(failure.clone()),
+        };
+        observed.images.insert(id, fact);
     }
 }
 

@@ -263,15 +263,7 @@ pub fn block(
     if is_blocked(draft, fingerprint) {
         return true;
     }
-    let target = BlockedTarget {
-        fingerprint: fingerprint.clone(),
-        reason,
-        at: Some(draft.time()),
-        by: Some(by(request)),
-    };
-    draft.status.blocked_targets.push(target);
-    let surplus = draft.status.blocked_targets.len().saturating_sub(BLOCKED_LIMIT);
-    draft.status.blocked_targets.drain(..surplus);
+    block_target(draft, fingerprint, reason, &by(request));
     let entry = HistoryEntry {
         from: Some(approved.mark.fingerprint.clone()),
         to: Some(fingerprint.clone()),
@@ -290,6 +282,19 @@ pub fn block(
     draft.record(entry);
     draft.again();
     false
+}
+
+/// Blocks a target in the group's record; the oldest entry goes when there are too many.
+pub fn block_target(draft: &mut Draft<'_>, fingerprint: &str, reason: BlockReason, by: &str) {
+    let target = BlockedTarget {
+        fingerprint: fingerprint.to_owned(),
+        reason,
+        at: Some(draft.time()),
+        by: Some(by.to_owned()),
+    };
+    draft.status.blocked_targets.push(target);
+    let surplus = draft.status.blocked_targets.len().saturating_sub(BLOCKED_LIMIT);
+    draft.status.blocked_targets.drain(..surplus);
 }
 
 /// Lifts a block. Returns whether there was one.

@@ -10,7 +10,7 @@ use crate::api::InstanceGroup;
 use crate::api::instance_group::{BlockReason, CurrentState, HistoryEntry, HistoryResult};
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, NodeCounts, Phase};
 use crate::api::{ConditionType, Reason};
-use crate::plan::facts::{Instance, LaunchTemplate};
+use crate::plan::facts::{Fact, Instance, LaunchTemplate};
 use crate::plan::launch::render;
 use crate::plan::naming::VersionMark;
 use crate::plan::step::Action;
@@ -51,8 +51,26 @@ pub fn in_motion(group: &InstanceGroup, requests: &[InstanceGroupUpgradeRequest]
         || requests::rolling(requests)
 }
 
-/// The rollout that may go on: claimed and not cancelled, or ungated and not locked since.
+/// The rollout that may go on: claimed and not cancelled, or ungated and not locked since, and its image still there.
 pub fn running(draft: &Draft<'_>, standing: &Standing<'_>) -> Option<Rollout> {
+    under_way(draft, standing).filter(|rollout| !image_gone(draft, standing, rollout))
+}
+
+/// Whether the image of a rollout is known to be gone while nodes that it needs are still to come. What is merely unknown
+/// does not stop a rollout.
+fn image_gone(draft: &Draft<'_>, standing: &Standing<'_>, rollout: &Rollout) -> bool {
+    let gone = match draft.observed.images.get(&rollout.image_id) {
+        Some(Fact::NotFound) => true,
+        Some(Fact::Found(image)) => image.state != "available",
+        Some(Fact::Unknown(_)) | None => false,
+    };
+    let version = standing.template.found().and_then(|template| rollout.version(template));
+    let done = |instance: &Instance| version.is_some() && instance.template_version == version;
+    gone && !standing.scaling_group.instances.iter().all(done)
+}
+
+/// The rollout that was claimed and not cancelled, or that is ungated and was not locked since.
+fn under_way(draft: &Draft<'_>, standing: &Standing<'_>) -> Option<Rollout> {
     if let Some(request) = claimed(draft) {
         if requests::is_cancelled(request) {
             return None;
@@ -329,8 +347,8 @@ fn complete(
     draft.again();
 }
 
-/// The retreat from a rollout that was cancelled, or stopped by a lock. The pin is back already (upkeep moves it before
-/// this runs); new nodes stay and are shown. Returns whether there was something to do.
+/// The retreat from a rollout that was cancelled, stopped by a lock, or whose image is gone. The pin is back already
+/// (upkeep moves it before this runs); new nodes stay and are shown. Returns whether there was something to do.
 pub fn retreat(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
     if let Some(request) = claimed(draft).filter(|request| requests::is_cancelled(request)) {
         if requests::block(
@@ -340,34 +358,44 @@ pub fn retreat(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
             BlockReason::Cancelled,
             "cancelled during the rollout",
         ) {
-            requests::cancel(
-                draft,
-                request,
-                "cancelled; nodes replaced so far stay, new nodes boot what was approved before",
-            );
+            let message = "cancelled; nodes replaced so far stay, new nodes boot what was approved before";
+            requests::cancel(draft, request, message);
         }
-        draft.headline(
-            CurrentState::ReconcileModifying,
-            Reason::Cancelled,
-            "the rollout was cancelled",
-        );
-        draft.again();
+        stopped(draft, Reason::Cancelled, "the rollout was cancelled");
         return true;
     }
     if draft.status.rollout.is_some() && standing.lock.locked() {
         draft.status.rollout = None;
-        draft.notice(
-            true,
-            "RolloutLocked",
-            "the group was locked during a rollout: stopped; the rest waits for a request".to_owned(),
-        );
-        draft.headline(
-            CurrentState::ReconcileModifying,
-            Reason::RolloutLocked,
-            "stopped by the lock",
-        );
-        draft.again();
+        let message = "the group was locked during a rollout: stopped; the rest waits for a request";
+        draft.notice(true, "RolloutLocked", message.to_owned());
+        stopped(draft, Reason::RolloutLocked, message);
         return true;
     }
-    false
+    let Some(rollout) = under_way(draft, standing).filter(|rollout| image_gone(draft, standing, rollout)) else {
+        return false;
+    };
+    let message = format!(
+        "image {} cannot be launched any more; new nodes boot what was approved before",
+        rollout.image_id
+    );
+    match &rollout.request {
+        Some(request) => {
+            if requests::block(draft, &standing.approved, request, BlockReason::Failed, &message) {
+                requests::fail(draft, request, "ImageUnavailable", &message);
+            }
+        }
+        None => {
+            requests::block_target(draft, &rollout.fingerprint, BlockReason::Failed, "unlocked");
+            draft.status.rollout = None;
+            draft.notice(true, "UpgradeFailed", message.clone());
+        }
+    }
+    stopped(draft, Reason::Failed, &message);
+    true
+}
+
+/// The headline of a rollout that was stopped; the next look sees what is left to do.
+fn stopped(draft: &mut Draft<'_>, reason: Reason, message: &str) {
+    draft.headline(CurrentState::ReconcileModifying, reason, message);
+    draft.again();
 }

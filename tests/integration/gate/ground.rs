@@ -168,7 +168,9 @@ impl<'a> Ground<'a> {
                 if open > 1 {
                     return Ok(Some(Err(anyhow::anyhow!("{open} requests are open"))));
                 }
-                let found = list.into_iter().find(|request| request.status.is_some() && request.phase() == phase);
+                let found = list
+                    .into_iter()
+                    .find(|request| request.status.is_some() && request.phase() == phase);
                 Ok(found.map(Ok))
             })
             .await?

@@ -411,6 +411,54 @@ fn an_image_deregistered_after_the_approval_fails_the_claim() {
 }
 
 #[test]
+fn an_image_that_vanishes_after_the_claim_ends_the_rollout() {
+    for passes in 1..6 {
+        let mut world = pending();
+        world.approve();
+        for _ in 0..passes {
+            world.pass();
+        }
+        world.images.insert("ami-0b".to_owned(), Fact::NotFound);
+        world.run();
+        assert_eq!(
+            world.phases(),
+            [Phase::Failed],
+            "after {passes} passes: {}",
+            world.transcript
+        );
+        let images = world.running_images();
+        assert!(
+            images.iter().filter(|image| *image == "ami-0b").count() <= 1,
+            "{images:?}"
+        );
+        world.scaling_group.as_mut().unwrap().instances.remove(0);
+        world.fill();
+        assert_eq!(world.running_images()[2], "ami-0a", "the pin is back");
+        assert_eq!(world.condition(ConditionType::ImageUnusable).as_deref(), Some("True"));
+        world.images.insert("ami-0b".to_owned(), Fact::Found(image("ami-0b")));
+        world.run();
+        assert_eq!(
+            world.condition(ConditionType::UpgradeBlocked).as_deref(),
+            Some("True"),
+            "it does not start again"
+        );
+    }
+    let mut world = World::at_rest(false);
+    world.publish("ami-0b");
+    world.pass();
+    world.pass();
+    world.images.insert("ami-0b".to_owned(), Fact::NotFound);
+    world.run();
+    assert_eq!(world.running_images(), ["ami-0a"; 3]);
+    assert_eq!(
+        world.group.status.as_ref().unwrap().blocked_targets.len(),
+        1,
+        "{}",
+        world.transcript
+    );
+}
+
+#[test]
 fn a_control_plane_upgrade_asks_even_when_unlocked() {
     let mut world = World::at_rest(false);
     world.upgrade_cluster("1.34", "ami-0d");
