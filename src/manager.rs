@@ -13,9 +13,9 @@ use futures::StreamExt;
 use futures::channel::mpsc;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::PartialObjectMeta;
+use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::watcher;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 use tokio::net::TcpListener;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -34,11 +34,12 @@ use crate::cluster::groups::GroupWriter;
 use crate::cluster::nodes::{self, NodeIndex};
 use crate::cluster::own_writes::OwnWrites;
 use crate::cluster::requests::RequestWriter;
-use crate::cluster::stores::{Watched, trim_metadata};
+use crate::cluster::stores::{WatchState, Watched, trim_metadata};
 use crate::controllers::backoff::Backoff;
 use crate::controllers::instance_group::context::{Context, GuardedGroup, GuardedRequest, Wakes};
 use crate::controllers::instance_group::followers::{Followed, Followers};
 use crate::controllers::instance_group::{self, NAME};
+use crate::controllers::unreadable::Unreadable;
 use crate::metrics::Metrics;
 
 /// Name of the settings `ConfigMap`, as with the peer.
@@ -78,6 +79,9 @@ impl Tasks {
 /// When it cannot start, or a task ends that should not.
 pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     info!(version = env!("CARGO_PKG_VERSION"), "sluice starts");
+    // First of all: whoever is asked to stop while starting has to end well, too.
+    let asked_to_stop = asked_to_stop()?;
+    known(&arguments.controllers)?;
     let listener = TcpListener::bind(arguments.metrics_addr)
         .await
         .with_context(|| format!("cannot listen on {}", arguments.metrics_addr))?;
@@ -113,6 +117,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         ],
     };
     let (sender, wakes) = mpsc::unbounded();
+    let (unreadable, untold) = Unreadable::new();
     let context = Arc::new(Context {
         groups: groups.store.clone(),
         requests: requests.store.clone(),
@@ -133,6 +138,8 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         wakes: Wakes::new(sender),
         kept_versions: arguments.config_retention,
         backoff: Backoff::default(),
+        unreadable,
+        stop: stop.clone(),
         metrics: reconciles,
     });
     let watched_first = [
@@ -161,6 +168,10 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         },
     );
     spawn_pollers(&mut tasks, &context, &arguments, &stop);
+    tasks.spawn(
+        "objects that cannot be read",
+        endless(untold.tell(context.publisher.clone())),
+    );
     if enabled(&arguments.controllers, NAME) {
         let stopped = stop.clone().cancelled_owned();
         let context = Arc::clone(&context);
@@ -168,10 +179,15 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         let asked = stop.clone();
         tasks.spawn(NAME, async move {
             // No decision before every input was seen once: an empty store is not an empty cluster.
-            for mut state in watched_first {
-                state
-                    .wait_for(|state| *state == crate::cluster::stores::WatchState::Following)
-                    .await?;
+            let all_seen = async {
+                for mut state in watched_first {
+                    state.wait_for(|state| *state == WatchState::Following).await?;
+                }
+                anyhow::Ok(())
+            };
+            tokio::select! {
+                () = asked.cancelled() => return Ok(()),
+                seen = all_seen => seen?,
             }
             instance_group::run(context, wakes, workers, stopped).await;
             asked.cancelled().await;
@@ -181,8 +197,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
 
     tokio::select! {
         ended = tasks.first() => Err(ended),
-        asked = asked_to_stop() => {
-            asked?;
+        () = asked_to_stop => {
             info!("asked to stop: finishing what is under way");
             stop.cancel();
             // The controller ends when its reconciles are done; watches are simply dropped.
@@ -228,6 +243,7 @@ fn spawn_watches(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, con
         } else {
             shared.wakes.wake(&name.0, &name.1);
         }
+        readable(&shared, group, gone);
     };
     let api = Api::all(client.clone());
     tasks.spawn(
@@ -244,6 +260,7 @@ fn spawn_watches(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, con
         if let Ok(request) = &request.0 {
             shared.wakes.wake(&namespace, &request.spec.instance_group_ref.name);
         }
+        readable(&shared, request, gone);
     };
     let api = Api::all(client.clone());
     tasks.spawn(
@@ -284,19 +301,33 @@ fn spawn_watches(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, con
     );
 
     let shared = Arc::clone(context);
-    let touched = move |_: &ConfigMap, _| {
-        for group in shared.groups.state() {
-            shared
-                .wakes
-                .wake(&group.namespace().unwrap_or_default(), &group.name_any());
-        }
-    };
+    let touched = move |_: &ConfigMap, _| wake_all(&shared);
+    // A list shows what is there; settings that went while nobody looked are missed only so.
+    let shared = Arc::clone(context);
+    let relisted = move || wake_all(&shared);
     let only = watcher::Config::default().fields(&format!("metadata.name={SETTINGS}"));
     let api = Api::namespaced(client.clone(), config_namespace);
     tasks.spawn(
         "watch of settings",
-        endless(settings.follow(api, only, trim_metadata, touched, || {})),
+        endless(settings.follow(api, only, trim_metadata, touched, relisted)),
     );
+}
+
+/// Has every group looked at.
+fn wake_all(context: &Context) {
+    for group in context.groups.state() {
+        context
+            .wakes
+            .wake(&group.namespace().unwrap_or_default(), &group.name_any());
+    }
+}
+
+/// Tells of an object that cannot be read; all others go on.
+fn readable<K: Resource<DynamicType = ()>>(context: &Context, object: &DeserializeGuard<K>, gone: bool) {
+    match &object.0 {
+        Err(invalid) if !gone => context.unreadable.saw(object.object_ref(&()), &invalid.error),
+        _ => context.unreadable.forget(&object.uid().unwrap_or_default()),
+    }
 }
 
 /// Starts the pollers of AWS, and what hands their changes on.
@@ -385,6 +416,18 @@ fn enabled(list: &[String], name: &str) -> bool {
     })
 }
 
+/// Refuses a list that names no controller of ours: a slip of the pen must not run nothing in silence.
+fn known(list: &[String]) -> anyhow::Result<()> {
+    for entry in list {
+        let name = entry.strip_prefix('-').unwrap_or(entry);
+        anyhow::ensure!(
+            ["*", NAME].contains(&name),
+            "--controllers: there is no controller {name:?}; there are: {NAME}"
+        );
+    }
+    Ok(())
+}
+
 /// Tells replicas apart in Events.
 fn instance() -> String {
     std::env::var("HOSTNAME").unwrap_or_else(|_| "sluice".to_owned())
@@ -392,7 +435,7 @@ fn instance() -> String {
 
 /// The client for the API server, by the usual rules.
 async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
-    let config = match &arguments.kubeconfig {
+    let mut config = match &arguments.kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
@@ -401,16 +444,21 @@ async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
             .await
             .context("no way to the API server: not in a cluster and no kubeconfig")?,
     };
+    // An API server that cannot be reached is to be noticed, and tried again, within seconds.
+    config.connect_timeout = Some(std::time::Duration::from_secs(5));
     Ok(Client::try_from(config)?)
 }
 
-/// Waits for SIGTERM or SIGINT.
-async fn asked_to_stop() -> anyhow::Result<()> {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
-    }
+/// Listens for SIGTERM and SIGINT from now on; what it answers ends with the first of them.
+fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 #[cfg(test)]
@@ -428,6 +476,18 @@ mod tests {
             ("instance-group", true),
         ] {
             assert_eq!(enabled(&list(text), NAME), on, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_controller_that_does_not_exist_is_refused() {
+        for (name, good) in [
+            ("*", true),
+            ("-instance-group", true),
+            ("instance-groups", false),
+            ("", false),
+        ] {
+            assert_eq!(known(&[name.to_owned()]).is_ok(), good, "{name}");
         }
     }
 }
