@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::telemetry::LogFormat;
+use crate::telemetry::{self, LogFormat};
 
 /// An operator for EKS worker instance groups, with a gate on upgrades.
 #[derive(Debug, Parser)]
@@ -79,7 +79,7 @@ pub struct RunArguments {
     #[arg(long, env = "SLUICE_LOG_FORMAT", value_enum, default_value = "text")]
     pub log_format: LogFormat,
     /// What is logged, as `info` or `sluice=debug,info`.
-    #[arg(long, env = "SLUICE_LOG_LEVEL", default_value = "info,kube_runtime=warn")]
+    #[arg(long, env = "SLUICE_LOG_LEVEL", default_value = "info,kube_runtime=warn", value_parser = log_level)]
     pub log_level: String,
 }
 
@@ -107,6 +107,12 @@ fn interval(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write it as 30s, 5m or 1h30m, at least 1s".to_owned())
 }
 
+/// A filter of log lines that can be understood.
+fn log_level(text: &str) -> Result<String, String> {
+    telemetry::check(text).map_err(|error| format!("{error}; write it as info or sluice=debug,info"))?;
+    Ok(text.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +132,6 @@ mod tests {
         assert!(retention("-1").is_err());
         assert_eq!(interval("1m30s"), Ok(Duration::from_secs(90)));
         assert!(interval("0s").is_err() && interval("10").is_err());
+        assert!(log_level("sluice=debug,info").is_ok() && log_level("sluice=loud").is_err());
     }
 }

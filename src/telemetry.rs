@@ -13,6 +13,14 @@ pub enum LogFormat {
     Json,
 }
 
+/// Whether a filter can be understood.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check(filter: &str) -> Result<(), String> {
+    EnvFilter::try_new(filter).map(drop).map_err(|error| error.to_string())
+}
+
 /// Sets up logging for the process, to standard error.
 ///
 /// # Errors

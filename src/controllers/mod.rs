@@ -5,3 +5,4 @@
 
 pub mod backoff;
 pub mod instance_group;
+pub mod unreadable;

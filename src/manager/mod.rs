@@ -39,6 +39,7 @@ use crate::controllers::backoff::Backoff;
 use crate::controllers::instance_group::context::{Context, GuardedGroup, Wakes};
 use crate::controllers::instance_group::followers::Followers;
 use crate::controllers::instance_group::{self, NAME};
+use crate::controllers::unreadable::Unreadable;
 use crate::metrics::{Metrics, ReconcileMetrics};
 use tasks::Tasks;
 use watches::Watches;
@@ -52,6 +53,9 @@ const GRACE: Duration = Duration::from_secs(20);
 /// When it cannot start, or a task ends that should not.
 pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     info!(version = env!("CARGO_PKG_VERSION"), "sluice starts");
+    // First of all: whoever is asked to stop while starting has to end well, too.
+    let asked_to_stop = asked_to_stop()?;
+    known(&arguments.controllers)?;
     let listener = TcpListener::bind(arguments.metrics_addr)
         .await
         .with_context(|| format!("cannot listen on {}", arguments.metrics_addr))?;
@@ -76,14 +80,18 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         admin::serve(listener, watches.readiness(), Arc::new(metrics), stop.clone()),
     );
     let (sender, wakes) = mpsc::unbounded();
-    let context = Arc::new(context(
-        &arguments,
-        &client,
-        connection,
-        &watches,
-        Wakes::new(sender),
-        reconciles,
-    ));
+    let (unreadable, untold) = Unreadable::new();
+    let parts = Parts {
+        wakes: Wakes::new(sender),
+        unreadable,
+        stop: stop.clone(),
+        metrics: reconciles,
+    };
+    let context = Arc::new(context(&arguments, &client, connection, &watches, parts));
+    tasks.spawn(
+        "objects that cannot be read",
+        tasks::endless(untold.tell(context.publisher.clone())),
+    );
     watches.spawn(&mut tasks, &client, &context, &arguments.config_namespace);
     pollers::spawn(&mut tasks, &context, &arguments, &stop);
     let runs = enabled(&arguments.controllers, NAME);
@@ -96,8 +104,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
 
     tokio::select! {
         ended = tasks.first() => Err(ended),
-        asked = asked_to_stop() => {
-            asked?;
+        () = asked_to_stop => {
             info!("asked to stop: finishing what is under way");
             stop.cancel();
             // The controller ends when its reconciles are done; watches are simply dropped.
@@ -110,15 +117,28 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     }
 }
 
+/// The ends of channels and the like that the context takes over.
+struct Parts {
+    wakes: Wakes,
+    unreadable: Unreadable,
+    stop: CancellationToken,
+    metrics: ReconcileMetrics,
+}
+
 /// What the reconciles share.
 fn context(
     arguments: &RunArguments,
     client: &Client,
     connection: Connection,
     watches: &Watches,
-    wakes: Wakes,
-    metrics: ReconcileMetrics,
+    parts: Parts,
 ) -> Context {
+    let Parts {
+        wakes,
+        unreadable,
+        stop,
+        metrics,
+    } = parts;
     Context {
         groups: watches.groups.store.clone(),
         requests: watches.requests.store.clone(),
@@ -139,6 +159,8 @@ fn context(
         wakes,
         kept_versions: arguments.config_retention,
         backoff: Backoff::default(),
+        unreadable,
+        stop,
         metrics,
     }
 }
@@ -171,6 +193,18 @@ fn enabled(list: &[String], name: &str) -> bool {
     })
 }
 
+/// Refuses a list that names no controller of ours: a slip of the pen must not run nothing in silence.
+fn known(list: &[String]) -> anyhow::Result<()> {
+    for entry in list {
+        let name = entry.strip_prefix('-').unwrap_or(entry);
+        anyhow::ensure!(
+            ["*", NAME].contains(&name),
+            "--controllers: there is no controller {name:?}; there are: {NAME}"
+        );
+    }
+    Ok(())
+}
+
 /// Tells replicas apart in Events.
 fn instance() -> String {
     std::env::var("HOSTNAME").unwrap_or_else(|_| "sluice".to_owned())
@@ -178,7 +212,7 @@ fn instance() -> String {
 
 /// The client for the API server, by the usual rules.
 async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
-    let config = match &arguments.kubeconfig {
+    let mut config = match &arguments.kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
@@ -187,16 +221,21 @@ async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
             .await
             .context("no way to the API server: not in a cluster and no kubeconfig")?,
     };
+    // An API server that cannot be reached is to be noticed, and tried again, within seconds.
+    config.connect_timeout = Some(Duration::from_secs(5));
     Ok(Client::try_from(config)?)
 }
 
-/// Waits for SIGTERM or SIGINT.
-async fn asked_to_stop() -> anyhow::Result<()> {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),
-    }
+/// Listens for SIGTERM and SIGINT from now on; what it answers ends with the first of them.
+fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 #[cfg(test)]
@@ -214,6 +253,18 @@ mod tests {
             ("instance-group", true),
         ] {
             assert_eq!(enabled(&list(text), NAME), on, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_controller_that_does_not_exist_is_refused() {
+        for (name, good) in [
+            ("*", true),
+            ("-instance-group", true),
+            ("instance-groups", false),
+            ("", false),
+        ] {
+            assert_eq!(known(&[name.to_owned()]).is_ok(), good, "{name}");
         }
     }
 }

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
-use kube::core::PartialObjectMeta;
+use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::watcher;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 use tokio::sync::watch;
 
 use super::tasks::{Tasks, endless};
@@ -90,6 +90,7 @@ fn watch_groups(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, grou
         } else {
             shared.wakes.wake(&name.0, &name.1);
         }
+        readable(&shared, group, gone);
     };
     let api = Api::all(client.clone());
     tasks.spawn(
@@ -108,6 +109,7 @@ fn watch_requests(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, re
         if let Ok(request) = &request.0 {
             shared.wakes.wake(&namespace, &request.spec.instance_group_ref.name);
         }
+        readable(&shared, request, gone);
     };
     let api = Api::all(client.clone());
     tasks.spawn(
@@ -165,17 +167,30 @@ fn watch_settings(
     settings: Watched<ConfigMap>,
 ) {
     let shared = Arc::clone(context);
-    let touched = move |_: &ConfigMap, _| {
-        for group in shared.groups.state() {
-            shared
-                .wakes
-                .wake(&group.namespace().unwrap_or_default(), &group.name_any());
-        }
-    };
+    let touched = move |_: &ConfigMap, _| wake_all(&shared);
+    // A list shows what is there; settings that went while nobody looked are missed only so.
+    let shared = Arc::clone(context);
+    let relisted = move || wake_all(&shared);
     let only = watcher::Config::default().fields(&format!("metadata.name={SETTINGS}"));
     let api = Api::namespaced(client.clone(), config_namespace);
     tasks.spawn(
         "watch of settings",
-        endless(settings.follow(api, only, trim_metadata, touched, || {})),
+        endless(settings.follow(api, only, trim_metadata, touched, relisted)),
     );
+}
+
+/// Has every group looked at.
+fn wake_all(context: &Context) {
+    for group in context.groups.state() {
+        let namespace = group.namespace().unwrap_or_default();
+        context.wakes.wake(&namespace, &group.name_any());
+    }
+}
+
+/// Tells of an object that cannot be read; all others go on.
+fn readable<K: Resource<DynamicType = ()>>(context: &Context, object: &DeserializeGuard<K>, gone: bool) {
+    match &object.0 {
+        Err(invalid) if !gone => context.unreadable.saw(object.object_ref(&()), &invalid.error),
+        _ => context.unreadable.forget(&object.uid().unwrap_or_default()),
+    }
 }

@@ -21,9 +21,12 @@ pub struct Applied {
     pub group: Option<InstanceGroup>,
     /// The failure that ended the pass.
     pub failure: Option<Failure>,
+    /// The process was asked to end before the last action. The pass is then not reported: the status would tell of
+    /// what was not done.
+    pub cut_short: bool,
 }
 
-/// Carries out actions until one fails.
+/// Carries out actions until one fails, or the process is asked to end.
 pub async fn apply(
     context: &Context,
     group: &InstanceGroup,
@@ -33,8 +36,13 @@ pub async fn apply(
     let mut applied = Applied {
         group: Some(group.clone()),
         failure: None,
+        cut_short: false,
     };
     for action in actions {
+        if context.stop.is_cancelled() {
+            applied.cut_short = true;
+            break;
+        }
         info!(action = %action, "apply");
         let result = match action {
             Action::AddFinalizer | Action::RemoveFinalizer | Action::RemoveAnnotation { .. } => {

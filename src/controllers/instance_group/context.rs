@@ -10,6 +10,7 @@ use futures::channel::mpsc::UnboundedSender;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::reflector::{ObjectRef, Store};
+use tokio_util::sync::CancellationToken;
 
 use super::followers::{Followed, Followers, GroupName};
 use crate::api::{InstanceGroup, InstanceGroupUpgradeRequest};
@@ -24,6 +25,7 @@ use crate::cluster::nodes::NodeIndex;
 use crate::cluster::own_writes::OwnWrites;
 use crate::cluster::requests::RequestWriter;
 use crate::controllers::backoff::Backoff;
+use crate::controllers::unreadable::Unreadable;
 use crate::metrics::ReconcileMetrics;
 
 /// An instance group as watched: one that cannot be read does not stop the others.
@@ -71,6 +73,10 @@ pub struct Context {
     pub kept_versions: usize,
     /// Pauses after failures.
     pub backoff: Backoff,
+    /// Objects that cannot be read.
+    pub unreadable: Unreadable,
+    /// Cancelled when the process is asked to end: what is under way is finished, nothing new begins.
+    pub stop: CancellationToken,
     /// Counts reconciles.
     pub metrics: ReconcileMetrics,
 }

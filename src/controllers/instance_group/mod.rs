@@ -13,17 +13,16 @@ use std::time::Duration;
 
 use futures::channel::mpsc::UnboundedReceiver;
 use futures::{Stream, StreamExt};
-use kube::core::DeserializeGuard;
+use kube::ResourceExt;
 use kube::runtime::controller::Action as Requeue;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Config, applier};
-use kube::{Resource, ResourceExt};
-use tracing::{Instrument, debug, error, info, info_span, warn};
+use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::api::instance_group::InstanceGroup;
 use crate::clock;
 use crate::plan::facts::{Failure, FailureClass};
-use crate::plan::step::{Notice, Wake};
+use crate::plan::step::Wake;
 use crate::plan::{Plan, plan_group};
 use context::{Context, GuardedGroup};
 
@@ -69,21 +68,19 @@ async fn drain<T, E: std::fmt::Display>(results: impl Stream<Item = Result<T, E>
 
 /// One look at one group: observe, plan, apply, report.
 async fn reconcile(guarded: Arc<GuardedGroup>, context: Arc<Context>) -> Result<Requeue, Failure> {
-    let group = match &guarded.0 {
-        Ok(group) => group,
-        Err(invalid) => {
-            unreadable(&context, &guarded, &invalid.to_string()).await;
-            return Ok(Requeue::await_change());
-        }
+    // One that cannot be read is told of where it is watched; all others go on.
+    let Ok(group) = &guarded.0 else {
+        return Ok(Requeue::await_change());
     };
     let Some(group) = context.own_groups.newer(Arc::new(group.clone())) else {
         return Ok(Requeue::await_change());
     };
+    // Not `name`: in JSON that is the span's own.
     let span = info_span!(
         "reconcile",
         controller = NAME,
         namespace = group.namespace(),
-        name = group.name_any(),
+        group = group.name_any(),
         generation = group.metadata.generation,
     );
     Ok(Box::pin(look(&context, &group).instrument(span)).await)
@@ -99,6 +96,10 @@ async fn look(context: &Context, group: &InstanceGroup) -> Requeue {
         plan = plan_group(&observed);
     }
     let applied = apply::apply(context, group, &observed.requests, &plan.actions).await;
+    if applied.cut_short {
+        info!("asked to stop: the rest is left to the next start");
+        return Requeue::await_change();
+    }
     let reported = status::report(context, &plan, &applied).await;
     let failure = applied.failure.or(reported.err());
     let requeue = next_look(context, group, &plan, failure.as_ref());
@@ -141,24 +142,4 @@ fn next_look(context: &Context, group: &InstanceGroup, plan: &Plan, failure: Opt
             Requeue::requeue(RESYNC)
         }
     }
-}
-
-/// An object that the watch delivers but that is not an instance group as we know it. All others go on.
-async fn unreadable(context: &Context, guarded: &GuardedGroup, reason: &str) {
-    let DeserializeGuard(_) = guarded;
-    error!(
-        name = guarded.name_any(),
-        namespace = guarded.namespace(),
-        reason,
-        "cannot be read as an instance group"
-    );
-    let notice = Notice {
-        warning: true,
-        reason: "Unreadable",
-        message: format!("cannot be read as an instance group, so nothing is done for it: {reason}"),
-    };
-    context
-        .publisher
-        .publish(&guarded.object_ref(&()), &notice, clock::now())
-        .await;
 }

@@ -378,17 +378,14 @@ pub fn retreat(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
         "image {} cannot be launched any more; new nodes boot what was approved before",
         rollout.image_id
     );
-    match &rollout.request {
-        Some(request) => {
-            if requests::block(draft, &standing.approved, request, BlockReason::Failed, &message) {
-                requests::fail(draft, request, "ImageUnavailable", &message);
-            }
+    if let Some(request) = &rollout.request {
+        if requests::block(draft, &standing.approved, request, BlockReason::Failed, &message) {
+            requests::fail(draft, request, "ImageUnavailable", &message);
         }
-        None => {
-            requests::block_target(draft, &rollout.fingerprint, BlockReason::Failed, "unlocked");
-            draft.status.rollout = None;
-            draft.notice(true, "UpgradeFailed", message.clone());
-        }
+    } else {
+        requests::block_target(draft, &rollout.fingerprint, BlockReason::Failed, "unlocked");
+        draft.status.rollout = None;
+        draft.notice(true, "UpgradeFailed", message.clone());
     }
     stopped(draft, Reason::Failed, &message);
     true

@@ -42,7 +42,7 @@ async fn what_somebody_deletes_at_aws_comes_back_as_approved() -> Result<()> {
     // For a minute after our own create "not there" may be AWS's reads lagging; only then it is believed.
     let group = ground
         .testbed
-        .until(Duration::from_secs(120), "a template made anew", async || {
+        .until(Duration::from_mins(2), "a template made anew", async || {
             let group = ground.groups.get("workers").await?;
             let id = group
                 .status

@@ -71,7 +71,7 @@ async fn at_rest_nothing_is_written_and_reads_follow_pages() -> Result<()> {
 /// The sequence number at which templates had been polled this often after a call.
 async fn polls_after(testbed: &Testbed, after: u64, polls: usize) -> Result<u64> {
     testbed
-        .until(Duration::from_secs(60), "polls of templates", async || {
+        .until(Duration::from_mins(1), "polls of templates", async || {
             let calls = testbed.aws().calls(after).await?;
             Ok(calls
                 .iter()
