@@ -58,6 +58,8 @@ impl Running {
         operator.ready(port).await?;
         let options = NodeOptions {
             delay: Duration::from_millis(200),
+            // Groups of other tests have simulators of their own.
+            group_prefix: "demo-".to_owned(),
             ..NodeOptions::default()
         };
         let nodes = NodeSimulator::start(testbed.admin(), testbed.aws(), options)?;

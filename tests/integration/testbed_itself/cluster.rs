@@ -124,7 +124,9 @@ async fn helm_reaches_the_cluster() -> Result<()> {
         .helm(&["list", "--all-namespaces", "--output", "json"])
         .await?
         .success()?;
-    assert_eq!(listed.trim(), "[]");
+    // Other tests may have a release there.
+    let listed: serde_json::Value = serde_json::from_str(&listed)?;
+    assert!(listed.is_array(), "{listed}");
     Ok(())
 }
 
