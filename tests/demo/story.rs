@@ -234,7 +234,7 @@ async fn aftermath(stage: &mut Stage, old: &str, new: &str) -> Result<()> {
         ])
         .await?;
     println!();
-    stage
+    let events = stage
         .kubectl(&[
             "-n",
             "team",
@@ -245,6 +245,15 @@ async fn aftermath(stage: &mut Stage, old: &str, new: &str) -> Result<()> {
             "custom-columns=REASON:.reason,NOTE:.message",
         ])
         .await?;
+    for reason in [
+        "InstanceGroupCreated",
+        "UpgradeRequestOpened",
+        "UpgradeStarted",
+        "NodeReplaced",
+        "UpgradeSucceeded",
+    ] {
+        ensure!(events.contains(reason), "no Event tells of {reason}");
+    }
     stage.begin("the group is deleted and leaves nothing behind");
     stage
         .kubectl(&["-n", "team", "delete", "instancegroup", "workers", "--timeout=60s"])
