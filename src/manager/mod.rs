@@ -38,6 +38,7 @@ use crate::cluster::stores::WatchState;
 use crate::controllers::backoff::Backoff;
 use crate::controllers::instance_group::context::{Context, GuardedGroup, Wakes};
 use crate::controllers::instance_group::followers::Followers;
+use crate::controllers::instance_group::terminations::Terminations;
 use crate::controllers::instance_group::{self, NAME};
 use crate::controllers::unreadable::Unreadable;
 use crate::metrics::{Metrics, ReconcileMetrics};
@@ -147,6 +148,7 @@ fn context(
         nodes: Arc::new(NodeIndex::default()),
         own_groups: OwnWrites::default(),
         own_requests: OwnWrites::default(),
+        terminations: Terminations::default(),
         group_writer: GroupWriter::new(client.clone()),
         request_writer: RequestWriter::new(client.clone()),
         publisher: Publisher::new(client.clone(), "sluice/instance-group", instance()),

@@ -242,7 +242,11 @@ async fn at_aws(context: &Context, action: &Action) -> Result<(), Failure> {
         }
         Action::PutTags { name, tags } => aws.put_group_tags(name, tags).await,
         Action::DeleteTags { name, keys } => aws.delete_group_tags(name, keys).await,
-        Action::Terminate { group, instance_id } => aws.terminate_instance(group, instance_id, false).await,
+        Action::Terminate { group, instance_id } => {
+            aws.terminate_instance(group, instance_id, false).await?;
+            context.terminations.terminated(instance_id);
+            Ok(())
+        }
         Action::DeleteGroup { name } => aws.delete_group(name, true).await,
         Action::DeleteTemplate { id } => aws.delete_launch_template(id).await,
         Action::AddFinalizer

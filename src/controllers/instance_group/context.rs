@@ -13,6 +13,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use tokio_util::sync::CancellationToken;
 
 use super::followers::{Followed, Followers, GroupName};
+use super::terminations::Terminations;
 use crate::api::{InstanceGroup, InstanceGroupUpgradeRequest};
 use crate::aws::Connection;
 use crate::aws::catalogue::{self, Catalogue};
@@ -49,6 +50,8 @@ pub struct Context {
     pub own_groups: OwnWrites<InstanceGroup>,
     /// Our writes on requests that the watch may not show yet.
     pub own_requests: OwnWrites<InstanceGroupUpgradeRequest>,
+    /// Our terminations that AWS may not show yet.
+    pub terminations: Terminations,
     /// Writes groups.
     pub group_writer: GroupWriter,
     /// Writes requests.

@@ -7,6 +7,7 @@ pub mod context;
 pub mod followers;
 pub mod observe;
 pub mod status;
+pub mod terminations;
 
 use std::sync::Arc;
 use std::time::Duration;

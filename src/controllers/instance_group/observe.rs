@@ -138,7 +138,11 @@ async fn scaling_group(
     };
     follows.insert(Followed::ScalingGroup(name.clone()));
     let freshness = if moving { Freshness::Fresh } else { Freshness::Snapshot };
-    context.inventory.group(&name, freshness).await
+    let mut fact = context.inventory.group(&name, freshness).await;
+    if let Fact::Found(group) = &mut fact {
+        context.terminations.show(group);
+    }
+    fact
 }
 
 /// The template: its default version suffices at rest; all versions are read while something moves or differs.

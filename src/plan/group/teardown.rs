@@ -5,9 +5,9 @@
 //! made up for; the finalizer goes last, and only when everything is known to be gone.
 
 use crate::api::Reason;
-use crate::api::instance_group::CurrentState;
-use crate::plan::facts::{Fact, LaunchTemplate};
-use crate::plan::naming::VersionMark;
+use crate::api::instance_group::{CurrentState, InstanceGroup};
+use crate::plan::facts::{AutoScalingGroup, Fact, LaunchTemplate};
+use crate::plan::naming::{TAG_INSTANCE_GROUP, TAG_NAMESPACE, VersionMark};
 use crate::plan::problem::Problem;
 use crate::plan::step::{Action, RequestRef};
 use crate::plan::wanted::identity;
@@ -47,7 +47,7 @@ pub fn plan(draft: &mut Draft<'_>) {
     }
     match &observed.scaling_group {
         Fact::Unknown(failure) => return unknown(draft, &Problem::Unknown(failure.clone())),
-        Fact::Found(group) if !identity(&observed.group).is_some_and(|identity| identity.owns(group)) => {
+        Fact::Found(group) if !is_ours(&observed.group, group) => {
             let message = format!(
                 "Auto Scaling group {} does not carry this group's tags: left alone",
                 group.name
@@ -87,6 +87,24 @@ pub fn plan(draft: &mut Draft<'_>) {
         }
         Fact::Found(_) | Fact::NotFound => draft.act(Action::RemoveFinalizer),
     }
+}
+
+/// Whether the Auto Scaling group is this group's. One that the status recorded as made needs only the tags for namespace and
+/// name: the manifest's cluster name may have been edited since, and a deletion must not depend on it.
+fn is_ours(group: &InstanceGroup, scaling_group: &AutoScalingGroup) -> bool {
+    if identity(group).is_some_and(|identity| identity.owns(scaling_group)) {
+        return true;
+    }
+    let recorded = group
+        .status
+        .as_ref()
+        .and_then(|status| status.active_scaling_group_name.as_ref());
+    let is = |key: &str, value: &Option<String>| {
+        value.is_some() && scaling_group.tags.get(key).map(|tag| &tag.value) == value.as_ref()
+    };
+    recorded == Some(&scaling_group.name)
+        && is(TAG_NAMESPACE, &group.metadata.namespace)
+        && is(TAG_INSTANCE_GROUP, &group.metadata.name)
 }
 
 /// Whether a template's known versions are ours. Its name alone is no proof.

@@ -422,4 +422,12 @@ fn a_cluster_name_cannot_change_under_a_group() {
             .unwrap()
             .contains("clusterName")
     );
+    // A deletion does not depend on the edit.
+    world.group.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(world.now));
+    world.settle();
+    assert!(
+        world.scaling_group.is_none() && world.template.is_none(),
+        "{}",
+        world.transcript
+    );
 }
