@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use futures::StreamExt;
@@ -14,9 +15,11 @@ use futures::channel::mpsc;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{DeserializeGuard, PartialObjectMeta};
+use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -45,6 +48,9 @@ use crate::metrics::Metrics;
 /// Name of the settings `ConfigMap`, as with the peer.
 const SETTINGS: &str = "instance-manager";
 
+/// How long what is under way may take to finish; a pod has 30 s.
+const GRACE: Duration = Duration::from_secs(20);
+
 /// Tasks by name; the first that ends by itself ends the process.
 #[derive(Default)]
 struct Tasks {
@@ -66,6 +72,20 @@ impl Tasks {
             Some(Err(error)) => anyhow!("task {} broke off: {error}", self.name(error.id())),
             None => anyhow!("no task is left"),
         }
+    }
+
+    /// Waits for a task that was asked to end; all others are simply dropped.
+    async fn finished(&mut self, name: &str) -> anyhow::Result<()> {
+        let task = async {
+            while let Some(ended) = self.set.join_next_with_id().await {
+                if ended.is_ok_and(|(id, _)| self.names.get(&id).is_some_and(|ended| *ended == name)) {
+                    break;
+                }
+            }
+        };
+        let late = tokio::time::timeout(GRACE, task).await.is_err();
+        anyhow::ensure!(!late, "{name} did not finish within {} s", GRACE.as_secs());
+        Ok(())
     }
 
     fn name(&self, id: Id) -> &'static str {
@@ -99,30 +119,16 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
 
     let stop = CancellationToken::new();
     let mut tasks = Tasks::default();
-    let groups = Watched::<GuardedGroup>::new();
-    let requests = Watched::<GuardedRequest>::new();
-    let node_watch = Watched::<Node>::new();
-    let namespaces = Watched::<PartialObjectMeta<Namespace>>::new();
-    let settings = Watched::<ConfigMap>::new();
-    let readiness = Readiness {
-        watches: vec![
-            ("instancegroups.instancemgr.keikoproj.io", groups.state.clone()),
-            (
-                "instancegroupupgraderequests.instancemgr.keikoproj.io",
-                requests.state.clone(),
-            ),
-            ("nodes", node_watch.state.clone()),
-            ("namespaces", namespaces.state.clone()),
-            ("ConfigMap instance-manager", settings.state.clone()),
-        ],
-    };
+    let watches = Watches::default();
+    let readiness = watches.readiness();
+    let watched_first = watches.states();
     let (sender, wakes) = mpsc::unbounded();
     let (unreadable, untold) = Unreadable::new();
     let context = Arc::new(Context {
-        groups: groups.store.clone(),
-        requests: requests.store.clone(),
-        namespaces: namespaces.store.clone(),
-        settings: settings.store.clone(),
+        groups: watches.groups.store.clone(),
+        requests: watches.requests.store.clone(),
+        namespaces: watches.namespaces.store.clone(),
+        settings: watches.settings.store.clone(),
         nodes: Arc::new(NodeIndex::default()),
         own_groups: OwnWrites::default(),
         own_requests: OwnWrites::default(),
@@ -142,57 +148,21 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         stop: stop.clone(),
         metrics: reconciles,
     });
-    let watched_first = [
-        groups.state.clone(),
-        requests.state.clone(),
-        node_watch.state.clone(),
-        namespaces.state.clone(),
-        settings.state.clone(),
-    ];
-
     tasks.spawn(
         "admin",
         admin::serve(listener, readiness, Arc::new(metrics), stop.clone()),
     );
-    spawn_watches(
-        &mut tasks,
-        &client,
-        &context,
-        &arguments.config_namespace,
-        Watches {
-            groups,
-            requests,
-            node_watch,
-            namespaces,
-            settings,
-        },
-    );
+    spawn_watches(&mut tasks, &client, &context, &arguments.config_namespace, watches);
     spawn_pollers(&mut tasks, &context, &arguments, &stop);
     tasks.spawn(
         "objects that cannot be read",
         endless(untold.tell(context.publisher.clone())),
     );
     if enabled(&arguments.controllers, NAME) {
-        let stopped = stop.clone().cancelled_owned();
-        let context = Arc::clone(&context);
-        let workers = arguments.max_workers;
-        let asked = stop.clone();
-        tasks.spawn(NAME, async move {
-            // No decision before every input was seen once: an empty store is not an empty cluster.
-            let all_seen = async {
-                for mut state in watched_first {
-                    state.wait_for(|state| *state == WatchState::Following).await?;
-                }
-                anyhow::Ok(())
-            };
-            tokio::select! {
-                () = asked.cancelled() => return Ok(()),
-                seen = all_seen => seen?,
-            }
-            instance_group::run(context, wakes, workers, stopped).await;
-            asked.cancelled().await;
-            Ok(())
-        });
+        tasks.spawn(
+            NAME,
+            control(context, wakes, watched_first, arguments.max_workers, stop.clone()),
+        );
     }
 
     tokio::select! {
@@ -200,13 +170,8 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         () = asked_to_stop => {
             info!("asked to stop: finishing what is under way");
             stop.cancel();
-            // The controller ends when its reconciles are done; watches are simply dropped.
-            let grace = std::time::Duration::from_secs(20);
-            let controller = async { while let Some(ended) = tasks.set.join_next_with_id().await {
-                if ended.as_ref().is_ok_and(|(id, _)| tasks.names.get(id) == Some(&NAME)) { break; }
-            } };
-            if enabled(&arguments.controllers, NAME) && tokio::time::timeout(grace, controller).await.is_err() {
-                return Err(anyhow!("reconciles did not finish within {} s", grace.as_secs()));
+            if enabled(&arguments.controllers, NAME) {
+                tasks.finished(NAME).await?;
             }
             info!("sluice stops");
             Ok(())
@@ -214,13 +179,64 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     }
 }
 
+/// Runs the controller of instance groups until asked to stop, and until what is under way then is done.
+async fn control(
+    context: Arc<Context>,
+    wakes: mpsc::UnboundedReceiver<ObjectRef<GuardedGroup>>,
+    watched_first: [watch::Receiver<WatchState>; 5],
+    workers: u16,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    // No decision before every input was seen once: an empty store is not an empty cluster.
+    let all_seen = async {
+        for mut state in watched_first {
+            state.wait_for(|state| *state == WatchState::Following).await?;
+        }
+        anyhow::Ok(())
+    };
+    tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        seen = all_seen => seen?,
+    }
+    instance_group::run(context, wakes, workers, stop.clone().cancelled_owned()).await;
+    stop.cancelled().await;
+    Ok(())
+}
+
 /// All watches, before they run.
+#[derive(Default)]
 struct Watches {
     groups: Watched<GuardedGroup>,
     requests: Watched<GuardedRequest>,
     node_watch: Watched<Node>,
     namespaces: Watched<PartialObjectMeta<Namespace>>,
     settings: Watched<ConfigMap>,
+}
+
+impl Watches {
+    /// What readiness depends on, by what people know it as.
+    fn readiness(&self) -> Readiness {
+        let names = [
+            "instancegroups.instancemgr.keikoproj.io",
+            "instancegroupupgraderequests.instancemgr.keikoproj.io",
+            "nodes",
+            "namespaces",
+            "ConfigMap instance-manager",
+        ];
+        Readiness {
+            watches: names.into_iter().zip(self.states()).collect(),
+        }
+    }
+
+    fn states(&self) -> [watch::Receiver<WatchState>; 5] {
+        [
+            self.groups.state.clone(),
+            self.requests.state.clone(),
+            self.node_watch.state.clone(),
+            self.namespaces.state.clone(),
+            self.settings.state.clone(),
+        ]
+    }
 }
 
 /// Starts the watches; each says which groups a change concerns.
@@ -445,7 +461,7 @@ async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
             .context("no way to the API server: not in a cluster and no kubeconfig")?,
     };
     // An API server that cannot be reached is to be noticed, and tried again, within seconds.
-    config.connect_timeout = Some(std::time::Duration::from_secs(5));
+    config.connect_timeout = Some(Duration::from_secs(5));
     Ok(Client::try_from(config)?)
 }
 
