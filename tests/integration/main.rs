@@ -5,4 +5,5 @@
 #[path = "../testbed/mod.rs"]
 mod testbed;
 
+mod operator;
 mod testbed_itself;
