@@ -20,8 +20,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay to the testbed's API server, and a kubeconfig like the given one that goes through it.
-    pub async fn start(testbed: &Testbed, kubeconfig: &Path) -> Result<(Self, PathBuf)> {
+    /// A relay to the API server of a kubeconfig, and a kubeconfig that goes through it.
+    pub async fn start(kubeconfig: &Path) -> Result<(Self, PathBuf)> {
         let mut config: Value = serde_json::from_slice(&std::fs::read(kubeconfig)?)?;
         let server = &mut config["clusters"][0]["cluster"]["server"];
         let to = server.as_str().and_then(|server| server.rsplit(':').next());

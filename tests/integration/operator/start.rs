@@ -86,7 +86,7 @@ async fn waits_for_what_is_missing_at_start_and_ends_well_whenever_asked() -> Re
 
     // The next start makes up for the rest.
     let before = testbed.aws().last_sequence().await?;
-    let (mut relay, kubeconfig) = Relay::start(&testbed, &kubeconfig).await?;
+    let (mut relay, kubeconfig) = Relay::start(&kubeconfig).await?;
     let operator = start(&testbed, &kubeconfig).await?;
     testbed
         .until(PATIENCE, "the rest of the pass", async || {
