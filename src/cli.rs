@@ -48,7 +48,7 @@ pub struct RunArguments {
         allow_hyphen_values = true
     )]
     pub controllers: Vec<String>,
-    /// Namespace of the settings `ConfigMap` `instance-manager`.
+    /// Namespace of the settings, a config map named `instance-manager`.
     #[arg(long, env = "SLUICE_CONFIG_NAMESPACE", default_value = "instance-manager")]
     pub config_namespace: String,
     /// How many groups are worked on at the same time.

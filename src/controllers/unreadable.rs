@@ -116,12 +116,12 @@ mod tests {
     fn text_is_not_repeated() {
         for (reason, shown) in [
             (
-                r#"invalid type: string "three", expected i32"#,
-                r#"invalid type: string "three", expected i32"#,
+                r#"Invalid type string "three". Expected i32"#,
+                r#"Invalid type string "three". Expected i32"#,
             ),
             (
-                "invalid type: string \"#!/bin/bash\nexport A=\"b\"\", expected a sequence",
-                r#"invalid type: string "…", expected a sequence"#,
+                "Invalid type string \"#!/bin/bash\nexport A=\"b\"\". Expected a sequence",
+                r#"Invalid type string "…". Expected a sequence"#,
             ),
             ("missing field `spec`", "missing field `spec`"),
             ("half a \" quote", "half a \" quote"),

@@ -8,5 +8,6 @@ mod testbed;
 mod crd_rules;
 mod definitions;
 mod gate;
+mod operator;
 mod running;
 mod testbed_itself;

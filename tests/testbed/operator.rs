@@ -49,20 +49,34 @@ impl Operator {
         Ok(Self { process, port: None })
     }
 
-    /// Wait for 200 from `/readyz` on this port of the loopback address.
-    pub async fn ready(&mut self, port: u16) -> Result<()> {
+    /// Wait for 200 from `/healthz` on this port of the loopback address: it lives, whatever else is missing.
+    pub async fn up(&mut self, port: u16) -> Result<()> {
         self.port = Some(port);
-        let ready = self.process.until(READY, "the operator to be ready", async || {
-            let (status, text) = self.get("/readyz").await?;
-            ensure!(status == 200, "/readyz answered {status}: {text}");
-            Ok(Some(()))
-        });
-        ready.await
+        self.answers("/healthz", READY).await
     }
 
-    /// Status and body of a path of its admin server, such as `/metrics`; [`Self::ready`] first.
+    /// Wait for 200 from `/readyz` on this port.
+    pub async fn ready(&mut self, port: u16) -> Result<()> {
+        self.port = Some(port);
+        self.answers("/readyz", READY).await
+    }
+
+    /// Wait for 200 from a path of its admin server.
+    pub async fn answers(&self, path: &str, deadline: Duration) -> Result<()> {
+        let what = format!("200 from the operator's {path}");
+        let good = self.process.until(deadline, &what, async || {
+            let (status, text) = self.get(path).await?;
+            ensure!(status == 200, "{path} answered {status}: {text}");
+            Ok(Some(()))
+        });
+        good.await
+    }
+
+    /// Status and body of a path of its admin server, such as `/metrics`; [`Self::up`] or [`Self::ready`] first.
     pub async fn get(&self, path: &str) -> Result<(u16, String)> {
-        let port = self.port.context("the operator's port is not known before `ready`")?;
+        let port = self
+            .port
+            .context("the operator's port is not known before `up` or `ready`")?;
         let http = reqwest::Client::builder()
             .no_proxy()
             .timeout(Duration::from_secs(10))
