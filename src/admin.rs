@@ -1,7 +1,7 @@
 //! The admin server: health, readiness, metrics.
 //!
-//! Owns the HTTP endpoints. `/healthz` says that the process lives, `/readyz` that every watch follows and AWS was read once,
-//! and else which one is missing. Must not offer anything that changes something.
+//! Owns the HTTP endpoints. `/healthz` says that the process lives, `/readyz` that every watch follows, and
+//! else which one does not and why. Must not offer anything that changes something.
 
 use std::sync::Arc;
 

@@ -223,6 +223,8 @@ async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
             .await
             .context("no way to the API server: not in a cluster and no kubeconfig")?,
     };
+    // A refusal is answered by looking again, with our own pauses: hidden retries would only hold a reconcile up.
+    config.default_retry = false;
     // An API server that cannot be reached is to be noticed, and tried again, within seconds.
     config.connect_timeout = Some(Duration::from_secs(5));
     Ok(Client::try_from(config)?)

@@ -15,8 +15,7 @@ use crate::plan::step::{Action, RequestRef};
 use crate::plan::target::Target;
 
 use super::draft::Draft;
-use super::requests::{self, phase};
-use super::{Standing, opening, records, rollout};
+use super::{Standing, opening, records, requests, rollout};
 
 /// How long a finished request is kept (gate rule L10, default of `history.ttl`).
 const FINISHED_KEPT: SignedDuration = SignedDuration::from_hours(1);
@@ -57,7 +56,7 @@ pub fn plan(draft: &mut Draft<'_>, standing: &Standing<'_>) {
 /// The one request that is neither running nor finished. Should there be several, the oldest is dealt with first.
 fn open_request<'a>(draft: &Draft<'a>) -> Option<&'a InstanceGroupUpgradeRequest> {
     draft.observed.requests.iter().find(|request| {
-        matches!(phase(request), Phase::Pending | Phase::Approved) && request.metadata.deletion_timestamp.is_none()
+        matches!(request.phase(), Phase::Pending | Phase::Approved) && request.metadata.deletion_timestamp.is_none()
     })
 }
 
@@ -69,7 +68,7 @@ fn deleted_by_a_person(draft: &mut Draft<'_>) -> bool {
         let Some(deleted_at) = &request.metadata.deletion_timestamp else {
             continue;
         };
-        let is = phase(request);
+        let is = request.phase();
         if is == Phase::InProgress {
             continue;
         }
@@ -123,7 +122,7 @@ fn retried(draft: &mut Draft<'_>) -> bool {
     }
     // The object of the blocked target would keep its name from being used again.
     for request in &draft.observed.requests {
-        let ended = matches!(phase(request), Phase::Denied | Phase::Failed | Phase::Cancelled);
+        let ended = matches!(request.phase(), Phase::Denied | Phase::Failed | Phase::Cancelled);
         if ended && request.spec.target.fingerprint == fingerprint && request.metadata.deletion_timestamp.is_none() {
             draft.act(Action::RemoveRequest(RequestRef::of(request)));
         }
@@ -138,7 +137,7 @@ fn retried(draft: &mut Draft<'_>) -> bool {
 /// Removes finished requests whose time is over (L10), and the denied ones of an unlocked group or of another target (L8).
 fn remove_finished(draft: &mut Draft<'_>, standing: &Standing<'_>) {
     for request in &draft.observed.requests {
-        let is = phase(request);
+        let is = request.phase();
         if !is.is_terminal() || request.metadata.deletion_timestamp.is_some() {
             continue;
         }

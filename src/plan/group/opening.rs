@@ -9,8 +9,8 @@ use kube::Resource;
 use kube::api::ObjectMeta;
 
 use crate::api::upgrade_request::{
-    InstanceGroupRef, InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestSpec, SsmParameter, TargetChange,
-    UpgradeReason, UpgradeSource, UpgradeTarget,
+    InstanceGroupRef, InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestSpec, MAX_CHANGES, SsmParameter,
+    TargetChange, UpgradeReason, UpgradeSource, UpgradeTarget,
 };
 use crate::api::{InstanceGroup, PREFIX, UPGRADE_REQUEST_FINALIZER, label};
 use crate::plan::launch::changes::changes;
@@ -136,6 +136,7 @@ fn what_changes(standing: &Standing<'_>, target: &Target) -> Vec<TargetChange> {
             to: Some(target.image.id.clone()),
         }],
     };
+    list.truncate(MAX_CHANGES.saturating_sub(target.removed_subnets.len()));
     list.extend(target.removed_subnets.iter().map(|subnet| TargetChange {
         path: "subnets".to_owned(),
         from: Some(subnet.clone()),

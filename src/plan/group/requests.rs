@@ -14,18 +14,9 @@ use crate::plan::target::Approved;
 
 use super::draft::Draft;
 
-/// The phase; a request without one was just opened.
-pub fn phase(request: &InstanceGroupUpgradeRequest) -> Phase {
-    request
-        .status
-        .as_ref()
-        .and_then(|status| status.phase)
-        .unwrap_or(Phase::Pending)
-}
-
 /// Whether one of the requests is being rolled out.
 pub fn rolling(requests: &[InstanceGroupUpgradeRequest]) -> bool {
-    requests.iter().any(|request| phase(request) == Phase::InProgress)
+    requests.iter().any(|request| request.phase() == Phase::InProgress)
 }
 
 /// Whether a running request is to stop: cancelled, or deleted by a person, which is a cancel (gate rule L11).
@@ -100,7 +91,7 @@ fn notice(warning: bool, reason: &'static str, request: &InstanceGroupUpgradeReq
 /// Waits for a decision, or for its turn after one.
 pub fn hold(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason: Reason, message: &str) {
     let mut next = status(request);
-    let was = phase(request);
+    let was = request.phase();
     let is = if request.spec.approved {
         Phase::Approved
     } else {
@@ -139,7 +130,7 @@ pub fn hold(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason
 /// The claim (gate rule L4): conditional on the resourceVersion that was read, and before any AWS write.
 pub fn claim(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest) {
     let mut next = status(request);
-    if phase(request) == Phase::Pending {
+    if request.phase() == Phase::Pending {
         next.decisions.push(stamp(draft, request, DecisionAction::Approved));
     }
     next.phase = Some(Phase::InProgress);

@@ -119,7 +119,7 @@ fn claimed<'a>(draft: &Draft<'a>) -> Option<&'a InstanceGroupUpgradeRequest> {
         .observed
         .requests
         .iter()
-        .find(|request| requests::phase(request) == Phase::InProgress)
+        .find(|request| request.phase() == Phase::InProgress)
 }
 
 /// Takes a rollout a step further.

@@ -44,8 +44,10 @@ pub struct World {
     pub namespace_lock: Option<String>,
     /// Keys of the settings.
     pub settings_keys: Vec<String>,
-    /// While set, AWS answers every look-up of groups and templates with it.
-    pub outage: Option<Failure>,
+    /// While set, AWS answers every look-up of groups with it.
+    pub groups_outage: Option<Failure>,
+    /// While set, AWS answers every look-up of templates with it.
+    pub templates_outage: Option<Failure>,
     /// What happened, as text.
     pub transcript: String,
     /// AWS actions so far, as text.
@@ -92,7 +94,8 @@ impl World {
             nodes: BTreeMap::new(),
             namespace_lock: None,
             settings_keys: Vec::new(),
-            outage: None,
+            groups_outage: None,
+            templates_outage: None,
             transcript: String::new(),
             aws_actions: Vec::new(),
             counter: 0,
@@ -120,12 +123,12 @@ impl World {
             kept_versions: 2,
             settings_keys: self.settings_keys.clone(),
             requests: self.requests.clone(),
-            scaling_group: match (&self.outage, &self.scaling_group) {
+            scaling_group: match (&self.groups_outage, &self.scaling_group) {
                 (Some(failure), _) => fact_of(failure),
                 (None, Some(group)) => Fact::Found(group.clone()),
                 (None, None) => Fact::NotFound,
             },
-            template: match (&self.outage, &self.template) {
+            template: match (&self.templates_outage, &self.template) {
                 (Some(failure), _) => fact_of(failure),
                 (None, Some(template)) => Fact::Found(template.clone()),
                 (None, None) => Fact::NotFound,

@@ -57,6 +57,9 @@ fn a_target_that_reverts_is_superseded_and_nothing_is_touched() {
     let mut world = pending();
     world.publish("ami-0a");
     world.run();
+    let status = world.request(Phase::Superseded).status.clone().unwrap();
+    assert!(status.message.unwrap().starts_with("TargetReverted"));
+    assert_eq!(status.superseded_by, None, "nothing took its place");
     assert_eq!(world.phases(), [Phase::Superseded]);
     assert_eq!(world.state(), "Ready");
     assert_eq!(aws(&mut world), Vec::<String>::new());

@@ -98,55 +98,68 @@ fn a_pin_or_default_moved_by_hand_is_put_back() {
     assert_eq!(world.running_images(), ["ami-0b"; 3]);
 }
 
+/// Puts AWS out of order: its answers on groups, on templates, or on both.
+fn break_aws(world: &mut World, class: FailureClass, which: usize) {
+    world.groups_outage = (which != 1).then(|| failure(class));
+    world.templates_outage = (which != 0).then(|| failure(class));
+}
+
 #[test]
 fn nothing_follows_from_an_unknown_answer() {
-    for class in [
+    let classes = [
         FailureClass::Throttled,
         FailureClass::Unavailable,
         FailureClass::Denied,
         FailureClass::Lagging,
         FailureClass::Unclassified,
-    ] {
+    ];
+    for (class, which) in classes
+        .into_iter()
+        .flat_map(|class| (0..3).map(move |which| (class, which)))
+    {
+        let what = format!("{class:?}, {which}");
         let mut new = World::new(false);
-        new.outage = Some(failure(class));
+        break_aws(&mut new, class, which);
         new.run();
         assert_eq!(
             new.aws_actions,
             Vec::<String>::new(),
-            "{class:?}: created on an unknown answer"
+            "{what}: created on an unknown answer"
         );
+
         let mut world = World::at_rest(false);
         world.publish("ami-0b");
-        world.outage = Some(failure(class));
+        break_aws(&mut world, class, which);
         world.run();
         assert_eq!(
             world.aws_actions,
             Vec::<String>::new(),
-            "{class:?}: rotated on an unknown answer"
+            "{what}: rotated on an unknown answer"
         );
-        assert!(
-            world
-                .condition(crate::plan::problem::failure_condition(class))
-                .is_some(),
-            "{class:?}"
-        );
+        let shown = crate::plan::problem::failure_condition(class);
+        assert!(world.condition(shown).is_some(), "{what}");
+        let last_known = world.condition(ConditionType::NodesReady);
         assert_eq!(
-            world.condition(ConditionType::NodesReady).as_deref(),
+            last_known.as_deref(),
             Some("True"),
-            "{class:?}: the last known state stays"
+            "{what}: the last known state stays"
         );
+
+        // Half gone already, and the rest cannot be seen.
+        if which == 0 {
+            world.template = None;
+        } else {
+            world.scaling_group = None;
+        }
         world.group.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(world.now));
         world.run();
         assert_eq!(
             world.aws_actions,
             Vec::<String>::new(),
-            "{class:?}: deleted on an unknown answer"
+            "{what}: deleted on an unknown answer"
         );
-        assert_eq!(
-            world.group.metadata.finalizers.as_ref().map(Vec::len),
-            Some(1),
-            "{class:?}: let go on an unknown answer"
-        );
+        let finalizers = world.group.metadata.finalizers.as_ref().map(Vec::len);
+        assert_eq!(finalizers, Some(1), "{what}: let go on an unknown answer");
     }
 }
 
