@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::facts::{AutoScalingGroup, GroupTag};
+use super::facts::{AutoScalingGroup, GroupTag, LaunchTemplate};
 
 /// Tag on an Auto Scaling group: the cluster's name. Shared with the peer; the ownership check reads it.
 pub const TAG_CLUSTER: &str = "instancegroups.keikoproj.io/ClusterName";
@@ -99,6 +99,15 @@ impl Identity {
         digest(&[action, &self.uid, fingerprint], 32)
     }
 
+    /// Idempotency token of the call that adds a version to a template. The newest known version is in it: a repeated call
+    /// still sees the same one and has one effect, while a content that comes back after its version was deleted gets
+    /// a new version instead of EC2's answer of then.
+    #[must_use]
+    pub fn version_token(&self, template: &LaunchTemplate, fingerprint: &str) -> String {
+        let newest = template.versions.keys().max().copied().unwrap_or_default();
+        self.client_token(&format!("version-after-{}-{newest}", template.id), fingerprint)
+    }
+
     /// Name of the upgrade request for a target: the name is the content.
     #[must_use]
     pub fn request_name<'a>(
@@ -134,6 +143,17 @@ fn shortened(name: &str, limit: usize) -> String {
     let suffix = digest(&[name], 10);
     let kept: String = name.chars().take(limit - suffix.len() - 1).collect();
     format!("{kept}-{suffix}")
+}
+
+/// What a block is kept under: the target's fingerprint, and with it the subnets that the target leaves, so that a
+/// denied removal of a subnet blocks neither what runs nor the removal of another.
+#[must_use]
+pub fn block_key<'a>(fingerprint: &'a str, removed_subnets: impl IntoIterator<Item = &'a String>) -> String {
+    let subnets: Vec<&str> = removed_subnets.into_iter().map(String::as_str).collect();
+    if subnets.is_empty() {
+        return fingerprint.to_owned();
+    }
+    format!("{fingerprint}-{}", digest(&subnets, 10))
 }
 
 /// What we write into a template version's description: enough to know an approved configuration again when

@@ -97,6 +97,9 @@ pub enum BlockReason {
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutRecord {
+    /// Subnets that the group leaves in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed_subnets: Vec<String>,
     /// Digest of the target.
     pub fingerprint: String,
     /// Launch template version of the target, once it exists.

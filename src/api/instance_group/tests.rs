@@ -362,7 +362,7 @@ fn the_status_has_the_names_of_the_design() {
          fingerprint fingerprint.{approved desired renderVersion}
          lock lock.{locked source reason until}
          blockedTargets blockedTargets.{fingerprint reason at by}
-         rollout rollout.{fingerprint launchTemplateVersion imageId startedAt}
+         rollout rollout.{fingerprint removedSubnets launchTemplateVersion imageId startedAt}
          history history.{from to fromImage toImage by when result request message}",
     );
     assert_eq!(found, wanted);

@@ -90,7 +90,18 @@ fn create_version(
         Reason::Creating,
         "makes the launch template",
     );
-    let token = wanted.identity.client_token("create", &mark.fingerprint);
+    // A template that was recorded and is gone was deleted by somebody: EC2 would answer a used token with it.
+    let gone = draft
+        .status
+        .launch_template
+        .as_ref()
+        .and_then(|record| record.id.clone());
+    let token = match template {
+        Some(template) => wanted.identity.version_token(template, &mark.fingerprint),
+        None => wanted
+            .identity
+            .client_token(&format!("create-after-{}", gone.unwrap_or_default()), &mark.fingerprint),
+    };
     draft.act(match template {
         Some(template) => Action::CreateVersion {
             template_id: template.id.clone(),

@@ -10,6 +10,7 @@ use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase, UpgradeRea
 use crate::api::{ConditionType, Reason, annotation};
 use crate::plan::facts::Fact;
 use crate::plan::launch::render;
+use crate::plan::naming::block_key;
 use crate::plan::problem::Problem;
 use crate::plan::step::{Action, RequestRef};
 use crate::plan::target::Target;
@@ -65,20 +66,23 @@ fn open_request<'a>(draft: &Draft<'a>) -> Option<&'a InstanceGroupUpgradeRequest
 fn deleted_by_a_person(draft: &mut Draft<'_>) -> bool {
     let mut handled = false;
     for request in &draft.observed.requests {
-        let Some(deleted_at) = &request.metadata.deletion_timestamp else {
+        if request.metadata.deletion_timestamp.is_none() {
             continue;
-        };
+        }
         let is = request.phase();
         if is == Phase::InProgress {
             continue;
         }
-        let finished_at = request.status.as_ref().and_then(|status| status.finished_at.as_ref());
-        // Deleted while it still ran: that was a cancel, and its block stays (L11).
-        let lifts = matches!(is, Phase::Denied | Phase::Failed | Phase::Cancelled)
-            && finished_at.is_none_or(|finished_at| deleted_at.0 > finished_at.0);
+        // Deleted while it still ran: that was a cancel, and its block stays (L11). Clocks are not compared: only a person's
+        // cancel is in the spec.
+        let lifts = match is {
+            Phase::Denied | Phase::Failed => true,
+            Phase::Cancelled => request.spec.cancelled,
+            _ => false,
+        };
         handled = true;
         draft.again();
-        if lifts && requests::unblock(draft, &request.spec.target.fingerprint) {
+        if lifts && requests::unblock(draft, &requests::block_key_of(request)) {
             draft.notice(
                 false,
                 "UpgradeUnblocked",
@@ -123,7 +127,7 @@ fn retried(draft: &mut Draft<'_>) -> bool {
     // The object of the blocked target would keep its name from being used again.
     for request in &draft.observed.requests {
         let ended = matches!(request.phase(), Phase::Denied | Phase::Failed | Phase::Cancelled);
-        if ended && request.spec.target.fingerprint == fingerprint && request.metadata.deletion_timestamp.is_none() {
+        if ended && requests::block_key_of(request) == fingerprint && request.metadata.deletion_timestamp.is_none() {
             draft.act(Action::RemoveRequest(RequestRef::of(request)));
         }
     }
@@ -153,7 +157,12 @@ fn remove_finished(draft: &mut Draft<'_>, standing: &Standing<'_>) {
                     .target
                     .as_ref()
                     .is_ok_and(|target| target.mark.fingerprint != request.spec.target.fingerprint);
-                !standing.lock.locked() || other_target
+                // What L1 asks for locked or not stays on an unlocked group as well.
+                let asks_anyway = matches!(
+                    request.spec.reason,
+                    UpgradeReason::KubernetesVersionDrift | UpgradeReason::Adoption | UpgradeReason::Multiple
+                );
+                (!standing.lock.locked() && !asks_anyway) || other_target
             }
             Phase::Failed => ends(draft, until(FAILED_KEPT)),
             _ => ends(draft, until(FINISHED_KEPT)),
@@ -335,7 +344,7 @@ fn image_gone(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &Instance
 /// The group should run something else than it is approved for, and no request is open.
 fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
     let fingerprint = &target.mark.fingerprint;
-    if requests::is_blocked(draft, fingerprint) {
+    if requests::is_blocked(draft, &block_key(fingerprint, &target.removed_subnets)) {
         return blocked(draft, standing, target);
     }
     let reason = opening::reason(draft.observed, standing, target);
@@ -347,6 +356,7 @@ fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
         fingerprint: fingerprint.clone(),
         launch_template_version: None,
         image_id: Some(target.image.id.clone()),
+        removed_subnets: target.removed_subnets.iter().cloned().collect(),
         started_at: Some(time),
     });
     draft.headline(
@@ -389,24 +399,31 @@ fn blocked_reason(cause: BlockReason) -> Reason {
 
 /// The target is blocked: says so, and what lifts it.
 fn blocked(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
-    let fingerprint = &target.mark.fingerprint;
-    let entry = draft
-        .status
-        .blocked_targets
-        .iter()
-        .find(|blocked| blocked.fingerprint == *fingerprint)
-        .cloned();
-    let Some(entry) = entry else { return };
-    let request = standing
+    let key = block_key(&target.mark.fingerprint, &target.removed_subnets);
+    let entries = &draft.status.blocked_targets;
+    let Some(entry) = entries.iter().find(|blocked| blocked.fingerprint == key).cloned() else {
+        return;
+    };
+    let annotate = format!("annotate the group {}={key}", annotation::RETRY_UPGRADE);
+    let name = standing
         .wanted
         .identity
-        .request_name(fingerprint, &target.removed_subnets);
+        .request_name(&target.mark.fingerprint, &target.removed_subnets);
+    let exists = draft
+        .observed
+        .requests
+        .iter()
+        .any(|request| requests::name(request) == name);
+    let way_out = if exists {
+        format!("delete upgraderequest {name} (needs approve), or {annotate}")
+    } else {
+        annotate
+    };
     let message = format!(
-        "image {} waits: its upgrade was {} by {}; to ask again, delete upgraderequest {request} (needs approve), or annotate the group {}={fingerprint}",
+        "image {} waits: its upgrade was {} by {}; to ask again, {way_out}",
         target.image.id,
         entry.reason.to_string().to_lowercase(),
         entry.by.as_deref().unwrap_or("unknown"),
-        annotation::RETRY_UPGRADE,
     );
     records::rest(draft, standing);
     let reason = blocked_reason(entry.reason);

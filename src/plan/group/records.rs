@@ -243,11 +243,16 @@ pub fn all_ready(draft: &Draft<'_>, group: &AutoScalingGroup) -> bool {
 /// The headline of a group with nothing to roll out.
 pub fn rest(draft: &mut Draft<'_>, standing: &Standing<'_>) {
     if all_ready(draft, standing.scaling_group) {
-        let message = format!(
-            "{} nodes run what is approved (version {})",
-            standing.scaling_group.desired_capacity,
-            standing.approved.version.unwrap_or_default()
-        );
+        let others = draft.status.image.as_ref().and_then(|image| image.nodes_on_other);
+        let version = standing.approved.version.unwrap_or_default();
+        let total = standing.scaling_group.desired_capacity;
+        let message = match others.unwrap_or_default() {
+            0 => format!("{total} nodes run what is approved (version {version})"),
+            others => format!(
+                "{others} of {total} nodes run something else than what is approved (version {version}): they stay from a \
+                 rollout that was stopped; new nodes boot what is approved"
+            ),
+        };
         draft.headline(CurrentState::Ready, Reason::AsWanted, &message);
     } else {
         missing_nodes(draft, standing.scaling_group);

@@ -9,6 +9,7 @@ use crate::api::upgrade_request::{
     Decision, DecisionAction, InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestStatus, NodeCounts, Phase,
     UpgradeFailure, WaitsFor,
 };
+use crate::plan::naming::block_key;
 use crate::plan::step::{Action, Notice, RequestMove, RequestRef};
 use crate::plan::target::Approved;
 
@@ -232,6 +233,12 @@ pub fn fail(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason
 /// Entries kept in `status.blockedTargets`.
 const BLOCKED_LIMIT: usize = 10;
 
+/// What a request's target is blocked under.
+pub fn block_key_of(request: &InstanceGroupUpgradeRequest) -> String {
+    let target = &request.spec.target;
+    block_key(&target.fingerprint, &target.removed_subnets)
+}
+
 /// Whether a target is blocked.
 pub fn is_blocked(draft: &Draft<'_>, fingerprint: &str) -> bool {
     draft
@@ -251,10 +258,11 @@ pub fn block(
     message: &str,
 ) -> bool {
     let fingerprint = &request.spec.target.fingerprint;
-    if is_blocked(draft, fingerprint) {
+    let key = block_key_of(request);
+    if is_blocked(draft, &key) {
         return true;
     }
-    block_target(draft, fingerprint, reason, &by(request));
+    block_target(draft, &key, reason, &by(request));
     let entry = HistoryEntry {
         from: Some(approved.mark.fingerprint.clone()),
         to: Some(fingerprint.clone()),
@@ -284,8 +292,21 @@ pub fn block_target(draft: &mut Draft<'_>, fingerprint: &str, reason: BlockReaso
         by: Some(by.to_owned()),
     };
     draft.status.blocked_targets.push(target);
-    let surplus = draft.status.blocked_targets.len().saturating_sub(BLOCKED_LIMIT);
-    draft.status.blocked_targets.drain(..surplus);
+    // The oldest goes, but never the one that the group would otherwise start at once.
+    let current = draft
+        .status
+        .fingerprint
+        .as_ref()
+        .and_then(|status| status.desired.clone());
+    while draft.status.blocked_targets.len() > BLOCKED_LIMIT {
+        let is_current = |blocked: &BlockedTarget| Some(&blocked.fingerprint) == current.as_ref();
+        let oldest = draft
+            .status
+            .blocked_targets
+            .iter()
+            .position(|blocked| !is_current(blocked));
+        draft.status.blocked_targets.remove(oldest.unwrap_or_default());
+    }
 }
 
 /// Lifts a block. Returns whether there was one.

@@ -12,7 +12,7 @@ use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, NodeCounts, Phase
 use crate::api::{ConditionType, Reason};
 use crate::plan::facts::{Fact, Instance, LaunchTemplate};
 use crate::plan::launch::render;
-use crate::plan::naming::VersionMark;
+use crate::plan::naming::{VersionMark, block_key};
 use crate::plan::step::Action;
 use crate::plan::target::Approved;
 
@@ -86,16 +86,6 @@ fn under_way(draft: &Draft<'_>, standing: &Standing<'_>) -> Option<Rollout> {
         });
     }
     let record = draft.status.rollout.as_ref().filter(|_| !standing.lock.locked())?;
-    let kept: BTreeSet<&String> = standing
-        .ground
-        .iter()
-        .flat_map(|ground| ground.subnets.iter().map(|subnet| &subnet.id))
-        .collect();
-    let removed = standing
-        .scaling_group
-        .subnets
-        .iter()
-        .filter(|subnet| standing.ground.is_ok() && !kept.contains(*subnet));
     let target = standing
         .target
         .as_ref()
@@ -108,7 +98,7 @@ fn under_way(draft: &Draft<'_>, standing: &Standing<'_>) -> Option<Rollout> {
             .map(|target| target.mark.render_version.clone())
             .unwrap_or_default(),
         kubernetes_version: target.and_then(|target| target.mark.kubernetes_version.clone()),
-        removed_subnets: removed.cloned().collect(),
+        removed_subnets: record.removed_subnets.iter().cloned().collect(),
         request: None,
     })
 }
@@ -268,7 +258,7 @@ fn make_version(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollou
             kubernetes_version: rollout.kubernetes_version.clone(),
         },
         inputs: Box::new(inputs),
-        token: standing.wanted.identity.client_token("version", &rollout.fingerprint),
+        token: standing.wanted.identity.version_token(template, &rollout.fingerprint),
     });
     draft.again();
 }
@@ -292,8 +282,17 @@ fn complete(
         .request
         .as_ref()
         .and_then(|request| request.metadata.name.clone());
-    let recorded = |entry: &HistoryEntry| entry.request == name && entry.result == HistoryResult::Succeeded;
-    if name.is_none() || !draft.status.history.iter().any(recorded) {
+    // A target that comes back has a request of the same name: only an entry since this rollout's start is its own.
+    let started_at = rollout
+        .request
+        .as_ref()
+        .and_then(|request| request.status.as_ref()?.started_at.clone());
+    let recorded = |entry: &HistoryEntry| {
+        entry.request == name && entry.result == HistoryResult::Succeeded && entry.when >= started_at
+    };
+    let is_approved =
+        standing.approved.mark.fingerprint == rollout.fingerprint && standing.approved.version == Some(version);
+    if name.is_none() || !is_approved || !draft.status.history.iter().any(recorded) {
         let mark = template
             .versions
             .get(&version)
@@ -306,6 +305,9 @@ fn complete(
         };
         records::remember(draft, &approved);
         draft.status.rollout = None;
+        if name.is_none() {
+            records::prune(draft, standing, draft.observed.kept_versions);
+        }
         let entry = HistoryEntry {
             from: Some(from.mark.fingerprint),
             to: Some(rollout.fingerprint.clone()),
@@ -383,7 +385,8 @@ pub fn retreat(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
             requests::fail(draft, request, "ImageUnavailable", &message);
         }
     } else {
-        requests::block_target(draft, &rollout.fingerprint, BlockReason::Failed, "unlocked");
+        let key = block_key(&rollout.fingerprint, &rollout.removed_subnets);
+        requests::block_target(draft, &key, BlockReason::Failed, "unlocked");
         draft.status.rollout = None;
         draft.notice(true, "UpgradeFailed", message.clone());
     }

@@ -18,6 +18,18 @@ use super::scaling_group_name;
 /// Plans the next step of a deletion.
 pub fn plan(draft: &mut Draft<'_>) {
     let observed = draft.observed;
+    // Even where somebody took our finalizer off the group, its requests still carry theirs.
+    if !observed.requests.is_empty() {
+        for request in &observed.requests {
+            let reference = RequestRef::of(request);
+            draft.act(if request.metadata.deletion_timestamp.is_some() {
+                Action::ReleaseRequest(reference)
+            } else {
+                Action::RemoveRequest(reference)
+            });
+        }
+        return draft.again();
+    }
     let finalizers = observed.group.metadata.finalizers.as_deref().unwrap_or_default();
     if !finalizers
         .iter()
@@ -34,17 +46,6 @@ pub fn plan(draft: &mut Draft<'_>) {
         // Without a cluster name nothing could ever be made.
         return draft.act(Action::RemoveFinalizer);
     }
-    if !observed.requests.is_empty() {
-        for request in &observed.requests {
-            let reference = RequestRef::of(request);
-            draft.act(if request.metadata.deletion_timestamp.is_some() {
-                Action::ReleaseRequest(reference)
-            } else {
-                Action::RemoveRequest(reference)
-            });
-        }
-        return draft.again();
-    }
     match &observed.scaling_group {
         Fact::Unknown(failure) => return unknown(draft, &Problem::Unknown(failure.clone())),
         Fact::Found(group) if !is_ours(&observed.group, group) => {
@@ -53,6 +54,8 @@ pub fn plan(draft: &mut Draft<'_>) {
                 group.name
             );
             draft.notice(true, "NotOurs", message);
+            // Two groups can share a name; the template of that name is then no more ours than the group.
+            return draft.act(Action::RemoveFinalizer);
         }
         Fact::Found(group) if group.deleting => {
             let message = format!(

@@ -224,10 +224,7 @@ fn rebuild(draft: &mut Draft<'_>, standing: &Standing<'_>, template: Option<&Lau
     draft.act(match template {
         Some(template) => Action::CreateVersion {
             template_id: template.id.clone(),
-            token: standing
-                .wanted
-                .identity
-                .client_token(&format!("rebuild-{}", template.versions.len()), &mark.fingerprint),
+            token: standing.wanted.identity.version_token(template, &mark.fingerprint),
             mark,
             inputs: Box::new(inputs),
         },
