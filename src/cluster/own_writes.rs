@@ -80,9 +80,32 @@ impl<K: Resource<DynamicType = ()>> OwnWrites<K> {
             .collect()
     }
 
-    /// Forgets an object that the watch said is gone.
-    pub fn forget(&self, namespace: &str, name: &str) {
-        self.lock().remove(&(namespace.to_owned(), name.to_owned()));
+    /// Whether a watched copy is only our own write coming back, or older: nothing that we do not know of.
+    pub fn covers(&self, watched: &K) -> bool {
+        match self.lock().get(&key(watched)) {
+            Some(Written::Present(own)) => own.uid() == watched.uid() && version(own.as_ref()) >= version(watched),
+            Some(Written::Gone(_)) | None => false,
+        }
+    }
+
+    /// Forgets an object that the watch said is gone. One made anew under the name since is another.
+    pub fn forget(&self, gone: &K) {
+        let mut entries = self.lock();
+        let key = key(gone);
+        let is_of = match entries.get(&key) {
+            Some(Written::Present(own)) => own.uid() == gone.uid(),
+            Some(Written::Gone(uid)) => Some(uid) == gone.uid().as_ref(),
+            None => false,
+        };
+        if is_of {
+            entries.remove(&key);
+        }
+    }
+
+    /// Keeps only entries of objects that a complete list shows: what went unseen while nobody watched stays gone. A write
+    /// newer than the list is lost too, and is read again by the watch.
+    pub fn retain(&self, listed: impl Fn(&str, &str) -> bool) {
+        self.lock().retain(|(namespace, name), _| listed(namespace, name));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Written<K>>> {
@@ -161,7 +184,21 @@ mod tests {
         let found = writes.unseen(|_, name| name == "b", |_| true);
         assert_eq!(found.iter().map(|own| own.name_any()).collect::<Vec<_>>(), ["a"]);
         assert!(writes.unseen(|_, _| false, |own| own.name_any() == "c").is_empty());
-        writes.forget("team", "a");
+        writes.forget(&object("a", "of an earlier one", "3"));
+        assert_eq!(writes.unseen(|_, name| name == "b", |_| true).len(), 1);
+        writes.forget(&object("a", "1", "10"));
         assert!(writes.unseen(|_, name| name == "b", |_| true).is_empty());
+        writes.retain(|_, name| name == "a");
+        assert!(writes.unseen(|_, _| false, |_| true).is_empty());
+    }
+
+    #[test]
+    fn our_own_write_coming_back_is_no_news() {
+        let writes = OwnWrites::default();
+        writes.wrote(object("a", "1", "10"));
+        assert!(writes.covers(&object("a", "1", "10")) && writes.covers(&object("a", "1", "9")));
+        assert!(!writes.covers(&object("a", "1", "11")), "somebody wrote after us");
+        assert!(!writes.covers(&object("a", "2", "9")), "another object");
+        assert!(!writes.covers(&object("b", "1", "9")));
     }
 }

@@ -67,8 +67,9 @@ where
         }
     }
 
-    /// Follows the API server until the process ends; `touched` is called with each object that came, changed or went,
-    /// after the store has it, and `relisted` after each complete list, in which objects may have gone unseen.
+    /// Follows the API server until the process ends; `touched` is called with each object that came, changed or went:
+    /// for a change the store has it by then, while a list comes in it has not. `relisted` is called after each complete
+    /// list, which the store then holds; objects may have gone in it unseen.
     ///
     /// A kind that the API server does not know yet (its CRD is missing) is a failing watch, not a crash.
     pub async fn follow(

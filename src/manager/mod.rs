@@ -38,6 +38,7 @@ use crate::cluster::stores::WatchState;
 use crate::controllers::backoff::Backoff;
 use crate::controllers::instance_group::context::{Context, GuardedGroup, Wakes};
 use crate::controllers::instance_group::followers::Followers;
+use crate::controllers::instance_group::orphans::Orphans;
 use crate::controllers::instance_group::terminations::Terminations;
 use crate::controllers::instance_group::{self, NAME};
 use crate::controllers::unreadable::Unreadable;
@@ -82,9 +83,11 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     );
     let (sender, wakes) = mpsc::unbounded();
     let (unreadable, untold) = Unreadable::new();
+    let (orphans, found) = Orphans::new();
     let parts = Parts {
         wakes: Wakes::new(sender),
         unreadable,
+        orphans,
         stop: stop.clone(),
         metrics: reconciles,
     };
@@ -92,6 +95,10 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     tasks.spawn(
         "objects that cannot be read",
         tasks::endless(untold.tell(context.publisher.clone())),
+    );
+    tasks.spawn(
+        "requests without a group",
+        tasks::endless(found.release(Arc::clone(&context))),
     );
     watches.spawn(&mut tasks, &client, &context, &arguments.config_namespace);
     pollers::spawn(&mut tasks, &context, &arguments, &stop);
@@ -122,6 +129,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
 struct Parts {
     wakes: Wakes,
     unreadable: Unreadable,
+    orphans: Orphans,
     stop: CancellationToken,
     metrics: ReconcileMetrics,
 }
@@ -137,6 +145,7 @@ fn context(
     let Parts {
         wakes,
         unreadable,
+        orphans,
         stop,
         metrics,
     } = parts;
@@ -148,6 +157,7 @@ fn context(
         nodes: Arc::new(NodeIndex::default()),
         own_groups: OwnWrites::default(),
         own_requests: OwnWrites::default(),
+        orphans,
         terminations: Terminations::default(),
         group_writer: GroupWriter::new(client.clone()),
         request_writer: RequestWriter::new(client.clone()),

@@ -14,9 +14,10 @@ use tokio::sync::watch;
 use super::tasks::{Tasks, endless};
 use crate::admin::Readiness;
 use crate::cluster::nodes;
-use crate::cluster::stores::{WatchState, Watched, trim_metadata};
+use crate::cluster::stores::{WatchState, Watched, find, trim_metadata};
 use crate::controllers::instance_group::context::{Context, GuardedGroup, GuardedRequest};
 use crate::controllers::instance_group::followers::Followed;
+use crate::controllers::instance_group::orphans;
 
 /// Name of the settings `ConfigMap`, as with the peer.
 const SETTINGS: &str = "instance-manager";
@@ -70,8 +71,9 @@ impl Watches {
 
     /// Starts them; each says which groups a change concerns.
     pub fn spawn(self, tasks: &mut Tasks, client: &Client, context: &Arc<Context>, config_namespace: &str) {
+        let groups = self.groups.state.clone();
         watch_groups(tasks, client, context, self.groups);
-        watch_requests(tasks, client, context, self.requests);
+        watch_requests(tasks, client, context, self.requests, groups);
         watch_nodes(tasks, client, context, self.nodes);
         watch_namespaces(tasks, client, context, self.namespaces);
         watch_settings(tasks, client, context, config_namespace, self.settings);
@@ -80,41 +82,75 @@ impl Watches {
 
 fn watch_groups(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, groups: Watched<GuardedGroup>) {
     let shared = Arc::clone(context);
-    let touched = move |group: &GuardedGroup, gone: bool| {
-        let name = (group.namespace().unwrap_or_default(), group.name_any());
-        if gone {
-            shared.own_groups.forget(&name.0, &name.1);
-            shared.lookups.forget(&group.uid().unwrap_or_default());
-            shared.backoff.rested(&format!("{}/{}", name.0, name.1));
-            shared.follow(&name, BTreeSet::new());
-        } else {
-            shared.wakes.wake(&name.0, &name.1);
+    let touched = move |guarded: &GuardedGroup, gone: bool| {
+        let name = (guarded.namespace().unwrap_or_default(), guarded.name_any());
+        match &guarded.0 {
+            Ok(group) if gone => {
+                shared.own_groups.forget(group);
+                shared.lookups.forget(&group.uid().unwrap_or_default());
+                shared.backoff.rested(&format!("{}/{}", name.0, name.1));
+                shared.follow(&name, BTreeSet::new());
+            }
+            // Our own status write coming back must not cut a pause after a failure short.
+            Ok(group) if shared.own_groups.covers(group) => {}
+            Ok(_) | Err(_) => shared.wakes.wake(&name.0, &name.1),
         }
-        readable(&shared, group, gone);
+        readable(&shared, guarded, gone);
+    };
+    // While a list comes in, the store still holds the one before; only at its end everything can be looked at.
+    let (shared, store) = (Arc::clone(context), groups.store.clone());
+    let relisted = move || {
+        shared
+            .own_groups
+            .retain(|namespace, name| find(&store, Some(namespace), name).is_some());
+        wake_all(&shared);
+        orphans::look_at_all(&shared);
     };
     let api = Api::all(client.clone());
     tasks.spawn(
         "watch of instance groups",
-        endless(groups.follow(api, watcher::Config::default(), trim_metadata, touched, || {})),
+        endless(groups.follow(api, watcher::Config::default(), trim_metadata, touched, relisted)),
     );
 }
 
-fn watch_requests(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, requests: Watched<GuardedRequest>) {
+fn watch_requests(
+    tasks: &mut Tasks,
+    client: &Client,
+    context: &Arc<Context>,
+    requests: Watched<GuardedRequest>,
+    groups: watch::Receiver<WatchState>,
+) {
     let shared = Arc::clone(context);
-    let touched = move |request: &GuardedRequest, gone: bool| {
-        let namespace = request.namespace().unwrap_or_default();
-        if gone {
-            shared.own_requests.forget(&namespace, &request.name_any());
+    let groups_state = groups.clone();
+    let touched = move |guarded: &GuardedRequest, gone: bool| {
+        let namespace = guarded.namespace().unwrap_or_default();
+        if let Ok(request) = &guarded.0 {
+            if gone {
+                shared.own_requests.forget(request);
+            }
+            if gone || !shared.own_requests.covers(request) {
+                shared.wakes.wake(&namespace, &request.spec.instance_group_ref.name);
+            }
+            if !gone && *groups.borrow() == WatchState::Following {
+                orphans::look(&shared, request);
+            }
         }
-        if let Ok(request) = &request.0 {
-            shared.wakes.wake(&namespace, &request.spec.instance_group_ref.name);
+        readable(&shared, guarded, gone);
+    };
+    let (shared, store) = (Arc::clone(context), requests.store.clone());
+    let relisted = move || {
+        shared
+            .own_requests
+            .retain(|namespace, name| find(&store, Some(namespace), name).is_some());
+        wake_all(&shared);
+        if *groups_state.borrow() == WatchState::Following {
+            orphans::look_at_all(&shared);
         }
-        readable(&shared, request, gone);
     };
     let api = Api::all(client.clone());
     tasks.spawn(
         "watch of upgrade requests",
-        endless(requests.follow(api, watcher::Config::default(), trim_metadata, touched, || {})),
+        endless(requests.follow(api, watcher::Config::default(), trim_metadata, touched, relisted)),
     );
 }
 
@@ -152,10 +188,12 @@ fn watch_namespaces(
     let shared = Arc::clone(context);
     let touched =
         move |namespace: &PartialObjectMeta<Namespace>, _| shared.changed(&Followed::Namespace(namespace.name_any()));
+    let shared = Arc::clone(context);
+    let relisted = move || wake_all(&shared);
     let api = Api::all(client.clone());
     tasks.spawn(
         "watch of namespaces",
-        endless(namespaces.follow(api, watcher::Config::default(), trim_metadata, touched, || {})),
+        endless(namespaces.follow(api, watcher::Config::default(), trim_metadata, touched, relisted)),
     );
 }
 

@@ -13,6 +13,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use tokio_util::sync::CancellationToken;
 
 use super::followers::{Followed, Followers, GroupName};
+use super::orphans::Orphans;
 use super::terminations::Terminations;
 use crate::api::{InstanceGroup, InstanceGroupUpgradeRequest};
 use crate::aws::Connection;
@@ -50,6 +51,8 @@ pub struct Context {
     pub own_groups: OwnWrites<InstanceGroup>,
     /// Our writes on requests that the watch may not show yet.
     pub own_requests: OwnWrites<InstanceGroupUpgradeRequest>,
+    /// Requests whose group is gone.
+    pub orphans: Orphans,
     /// Our terminations that AWS may not show yet.
     pub terminations: Terminations,
     /// Writes groups.

@@ -6,6 +6,7 @@ pub mod apply;
 pub mod context;
 pub mod followers;
 pub mod observe;
+pub mod orphans;
 pub mod status;
 pub mod terminations;
 

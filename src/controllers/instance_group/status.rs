@@ -22,7 +22,8 @@ use crate::plan::problem::{failure_condition, failure_reason};
 pub async fn report(context: &Context, plan: &Plan, applied: &Applied) -> Result<(), Failure> {
     let mut status = plan.status.clone();
     if let Some(failure) = &applied.failure {
-        show(&mut status, failure, clock::now());
+        let before = stored_conditions(applied);
+        show(&mut status, &before, failure, clock::now());
     }
     let Some(group) = &applied.group else { return Ok(()) };
     if let Some(written) = context.group_writer.status(group, &status).await? {
@@ -39,8 +40,14 @@ pub async fn report(context: &Context, plan: &Plan, applied: &Applied) -> Result
     Ok(())
 }
 
+/// The conditions that the object holds.
+fn stored_conditions(applied: &Applied) -> Vec<Condition> {
+    let status = applied.group.as_ref().and_then(|group| group.status.as_ref());
+    status.map(|status| status.conditions.clone()).unwrap_or_default()
+}
+
 /// Shows a failed effect. A lost race is no news: the next look is a moment away.
-fn show(status: &mut InstanceGroupStatus, failure: &Failure, now: Timestamp) {
+fn show(status: &mut InstanceGroupStatus, before: &[Condition], failure: &Failure, now: Timestamp) {
     if failure.class == FailureClass::Busy && failure.action.starts_with("kubernetes:") {
         return;
     }
@@ -59,6 +66,12 @@ fn show(status: &mut InstanceGroupStatus, failure: &Failure, now: Timestamp) {
         condition(ConditionType::Ready, "False"),
     ];
     for condition in shown {
+        // The plan did not know of the failure and may have dropped or turned the condition; what the object holds counts,
+        // or a failure that lasts would look new with every try.
+        status.conditions.retain(|planned| planned.type_ != condition.type_);
+        status
+            .conditions
+            .extend(before.iter().find(|stored| stored.type_ == condition.type_).cloned());
         set_condition(&mut status.conditions, condition, now);
     }
     status.current_state = Some(CurrentState::Failed.to_string());

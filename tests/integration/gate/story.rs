@@ -188,3 +188,30 @@ async fn an_unlocked_group_rolls_by_itself() -> Result<()> {
     );
     ground.delete("workers").await
 }
+
+/// The group of a request is gone, its finalizer stripped by hand: the request does not hang, nor its namespace.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_group_is_gone_does_not_hang_in_deletion() -> Result<()> {
+    let ground = Ground::new(shared_operator().await?, "stripped").await?;
+    let manifest = json!({
+        "apiVersion": "instancemgr.keikoproj.io/v1alpha1",
+        "kind": "InstanceGroupUpgradeRequest",
+        "metadata": { "name": "left-over", "finalizers": ["instancemgr.keikoproj.io/upgrade-request"] },
+        "spec": {
+            "instanceGroupRef": { "name": "nobody", "uid": "gone" },
+            "reason": "ImageDrift",
+            "target": { "fingerprint": "sha256:00" },
+        },
+    });
+    ground
+        .requests
+        .create(&PostParams::default(), &serde_json::from_value(manifest)?)
+        .await?;
+    ground.requests.delete("left-over", &DeleteParams::default()).await?;
+    ground
+        .testbed
+        .until(SOON, "the request to be gone", async || {
+            Ok(ground.requests.get_opt("left-over").await?.is_none().then_some(()))
+        })
+        .await
+}

@@ -357,3 +357,85 @@ fn finished_requests_go_after_their_time() {
     assert_eq!(history.len(), 2, "the record stays: {history:?}");
     assert_eq!(history[0].by.as_deref(), Some("alice"));
 }
+
+#[test]
+fn a_target_that_comes_back_is_approved_anew_each_time() {
+    let mut world = World::at_rest(true);
+    for image in ["ami-0b", "ami-0a", "ami-0b", "ami-0a"] {
+        world.wait(SignedDuration::from_mins(5));
+        world.publish(image);
+        world.run();
+        world.approve();
+        world.run();
+        assert_eq!(world.running_images(), [image; 3], "{}", world.transcript);
+        assert_eq!(world.state(), "Ready");
+        let status = world.group.status.as_ref().unwrap();
+        assert_eq!(
+            status.image.as_ref().unwrap().current.as_deref(),
+            Some(image),
+            "what is approved moved"
+        );
+        assert_eq!(
+            world.template.as_ref().unwrap().versions.len(),
+            2,
+            "the version of that content serves again"
+        );
+        let before = world.aws_actions.len();
+        world.run();
+        assert_eq!(world.aws_actions.len(), before, "it rests: {:?}", world.aws_actions);
+    }
+}
+
+#[test]
+fn versions_that_nothing_needs_are_pruned() {
+    for locked in [true, false] {
+        let mut world = World::at_rest(locked);
+        for image in ["ami-0b", "ami-0c", "ami-0d", "ami-0e"] {
+            world.wait(SignedDuration::from_hours(2));
+            world.publish(image);
+            world.run();
+            if locked {
+                world.approve();
+                world.run();
+            }
+        }
+        let kept: Vec<i64> = world.template.as_ref().unwrap().versions.keys().copied().collect();
+        assert!(
+            kept.contains(&5) && kept.contains(&4),
+            "approved and previous stay: {kept:?}"
+        );
+        assert!(kept.len() <= 3, "locked {locked}: {kept:?}");
+    }
+}
+
+#[test]
+fn a_denied_subnet_removal_blocks_only_itself() {
+    let mut world = World::at_rest(true);
+    world.group.spec.eks.as_mut().unwrap().configuration.subnets.pop();
+    world.run();
+    world.decide(Phase::Pending, |request| request.spec.denied = true);
+    world.run();
+    assert_eq!(world.phases(), [Phase::Denied]);
+    // Another removal is another target, and the way back to what runs is open.
+    world.group.spec.eks.as_mut().unwrap().configuration.subnets = vec!["subnet-b".to_owned(), "subnet-c".to_owned()];
+    world.run();
+    assert_eq!(world.request(Phase::Pending).spec.target.removed_subnets, ["subnet-a"]);
+}
+
+#[test]
+fn the_way_out_names_only_what_exists() {
+    let mut world = pending();
+    world.decide(Phase::Pending, |request| request.spec.cancelled = true);
+    world.run();
+    let message = |world: &World| world.group.status.as_ref().unwrap().message.clone().unwrap();
+    assert!(message(&world).contains("delete upgraderequest"), "{}", message(&world));
+    world.wait(SignedDuration::from_hours(2));
+    world.run();
+    assert!(world.requests.is_empty());
+    assert!(
+        !message(&world).contains("delete upgraderequest"),
+        "{}",
+        message(&world)
+    );
+    assert!(message(&world).contains("retry-upgrade=sha256:"), "{}", message(&world));
+}
