@@ -2,7 +2,9 @@
 //!
 //! Owns which change wakes which groups. Must not read AWS itself.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +39,7 @@ pub fn spawn(tasks: &mut Tasks, context: &Arc<Context>, arguments: &RunArguments
         shared.clusters.run(stopped.clone()).await;
         until(&stopped).await
     });
+    tasks.spawn("troubles of the pollers", endless(watch_troubles(Arc::clone(context))));
     let shared = Arc::clone(context);
     let mut changes = context.inventory.watch_changes();
     tasks.spawn(
@@ -73,4 +76,46 @@ pub fn spawn(tasks: &mut Tasks, context: &Arc<Context>, arguments: &RunArguments
             }
         }),
     );
+}
+
+/// How often it is looked whether a poller began to fail, or works again. Only our own memory is read.
+const TROUBLE_LOOK: Duration = Duration::from_secs(2);
+
+/// Wakes groups when what they rest on can no longer be read, and when it can again: a group at rest has no other reason to
+/// look, and would stay Ready while new images are missed.
+async fn watch_troubles(context: Arc<Context>) {
+    let mut before: BTreeSet<Option<String>> = BTreeSet::new();
+    let mut ticks = tokio::time::interval(TROUBLE_LOOK);
+    loop {
+        ticks.tick().await;
+        let now = troubled(&context);
+        for changed in before.symmetric_difference(&now) {
+            match changed {
+                Some(parameter) => context.changed(&Followed::Parameter(parameter.clone())),
+                None => context.wake_all(),
+            }
+        }
+        before = now;
+    }
+}
+
+/// What fails now: parameters by name, `None` for the inventory.
+fn troubled(context: &Context) -> BTreeSet<Option<String>> {
+    let parameters = context
+        .followers
+        .all()
+        .into_iter()
+        .filter_map(|followed| match followed {
+            Followed::Parameter(name) => Some(name),
+            _ => None,
+        });
+    let mut troubled: BTreeSet<Option<String>> = parameters
+        .filter(|name| context.catalogue.parameter_failure(name).is_some())
+        .map(Some)
+        .collect();
+    let polls = [context.inventory.groups_health(), context.inventory.templates_health()];
+    if polls.iter().any(|health| health.failure.is_some()) {
+        troubled.insert(None);
+    }
+    troubled
 }

@@ -103,7 +103,7 @@ fn watch_groups(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, grou
         shared
             .own_groups
             .retain(|namespace, name| find(&store, Some(namespace), name).is_some());
-        wake_all(&shared);
+        shared.wake_all();
         orphans::look_at_all(&shared);
     };
     let api = Api::all(client.clone());
@@ -142,7 +142,7 @@ fn watch_requests(
         shared
             .own_requests
             .retain(|namespace, name| find(&store, Some(namespace), name).is_some());
-        wake_all(&shared);
+        shared.wake_all();
         if *groups_state.borrow() == WatchState::Following {
             orphans::look_at_all(&shared);
         }
@@ -189,7 +189,7 @@ fn watch_namespaces(
     let touched =
         move |namespace: &PartialObjectMeta<Namespace>, _| shared.changed(&Followed::Namespace(namespace.name_any()));
     let shared = Arc::clone(context);
-    let relisted = move || wake_all(&shared);
+    let relisted = move || shared.wake_all();
     let api = Api::all(client.clone());
     tasks.spawn(
         "watch of namespaces",
@@ -205,24 +205,16 @@ fn watch_settings(
     settings: Watched<ConfigMap>,
 ) {
     let shared = Arc::clone(context);
-    let touched = move |_: &ConfigMap, _| wake_all(&shared);
+    let touched = move |_: &ConfigMap, _| shared.wake_all();
     // A list shows what is there; settings that went while nobody looked are missed only so.
     let shared = Arc::clone(context);
-    let relisted = move || wake_all(&shared);
+    let relisted = move || shared.wake_all();
     let only = watcher::Config::default().fields(&format!("metadata.name={SETTINGS}"));
     let api = Api::namespaced(client.clone(), config_namespace);
     tasks.spawn(
         "watch of settings",
         endless(settings.follow(api, only, trim_metadata, touched, relisted)),
     );
-}
-
-/// Has every group looked at.
-fn wake_all(context: &Context) {
-    for group in context.groups.state() {
-        let namespace = group.namespace().unwrap_or_default();
-        context.wakes.wake(&namespace, &group.name_any());
-    }
 }
 
 /// Tells of an object that cannot be read; all others go on.

@@ -43,6 +43,8 @@ pub struct Observed {
     pub parameters: BTreeMap<String, Fact<Parameter>>,
     /// Images by id.
     pub images: BTreeMap<String, Fact<Image>>,
+    /// Calls that fail now although what they told before is still known: shown, and nothing follows from them.
+    pub troubles: Vec<Failure>,
     /// Nodes by instance id.
     pub nodes: BTreeMap<String, Node>,
     /// The last failed scaling activity, looked up only while instances are missing.

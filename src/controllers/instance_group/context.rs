@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures::channel::mpsc::UnboundedSender;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::ResourceExt;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::reflector::{ObjectRef, Store};
 use tokio_util::sync::CancellationToken;
@@ -110,6 +111,14 @@ impl Context {
         });
         self.clusters.follow(clusters.clone());
         self.inventory.set_cluster_names(clusters);
+    }
+
+    /// Wakes every group.
+    pub fn wake_all(&self) {
+        for group in self.groups.state() {
+            self.wakes
+                .wake(&group.namespace().unwrap_or_default(), &group.name_any());
+        }
     }
 
     /// Wakes all groups that follow something.

@@ -18,7 +18,7 @@ use crate::aws::inventory::Freshness;
 use crate::aws::lookups::Asker;
 use crate::clock;
 use crate::cluster::stores::find;
-use crate::plan::facts::{AutoScalingGroup, Fact, FailedActivity, Image, LaunchTemplate, Node, Parameter};
+use crate::plan::facts::{AutoScalingGroup, Fact, FailedActivity, Failure, Image, LaunchTemplate, Node, Parameter};
 use crate::plan::group::{in_motion, scaling_group_name, template_name};
 use crate::plan::image::{ImageSource, image_source};
 use crate::plan::support::{unsupported_fields, unsupported_settings};
@@ -48,6 +48,7 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> Observed {
         settings_keys,
         requests,
         nodes: nodes(context, &scaling_group),
+        troubles: troubles(context),
         failed_activity: None,
         scaling_group,
         template,
@@ -221,6 +222,9 @@ async fn look_up(context: &Context, wanted: &Wanted, observed: &mut Observed, fo
         Ok(ImageSource::Parameter { name, .. }) => {
             follows.insert(Followed::Parameter(name.clone()));
             let parameter = context.catalogue.parameter(&name).await;
+            if parameter.found().is_some() {
+                observed.troubles.extend(context.catalogue.parameter_failure(&name));
+            }
             if let Fact::Found(Parameter { value, .. }) = &parameter {
                 images.insert(value.clone());
             }
@@ -274,6 +278,12 @@ pub async fn add_approved_inputs(context: &Context, observed: &mut Observed) {
     if let Fact::Found(version) = context.connection.template_version(&template.id, approved).await {
         template.versions.insert(approved, version);
     }
+}
+
+/// The polls that fail now.
+fn troubles(context: &Context) -> Vec<Failure> {
+    let polls = [context.inventory.groups_health(), context.inventory.templates_health()];
+    polls.into_iter().filter_map(|health| health.failure).collect()
 }
 
 /// Asks why no instance comes, only while fewer are there than wanted.

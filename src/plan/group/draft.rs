@@ -8,8 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::instance_group::{CurrentState, HistoryEntry, InstanceGroupStatus};
 use crate::api::{ConditionType, Reason, set_condition};
+use crate::plan::facts::Failure;
 use crate::plan::observed::Observed;
-use crate::plan::problem::Problem;
+use crate::plan::problem::{Problem, failure_condition, failure_reason};
 use crate::plan::step::{Action, Notice, Plan, Wait, Wake};
 
 /// Entries kept in `status.history`.
@@ -148,6 +149,17 @@ impl<'a> Draft<'a> {
             self.headline(CurrentState::Failed, problem.reason(), &message);
             self.look_in(60);
         }
+    }
+
+    /// Shows a call that fails although what it told before still stands; the headline stays.
+    pub fn trouble(&mut self, failure: &Failure) {
+        let (kind, reason) = (failure_condition(failure.class), failure_reason(failure.class));
+        self.condition(
+            kind,
+            true,
+            reason,
+            &format!("{failure}; what was known before still holds"),
+        );
     }
 
     /// Adds an entry to the group's history.

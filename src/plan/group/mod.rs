@@ -173,6 +173,9 @@ fn live(draft: &mut Draft<'_>, wanted: &Wanted) {
         lock,
     };
     records::show(draft, &standing);
+    for failure in &observed.troubles {
+        draft.trouble(failure);
+    }
     if upkeep::plan(draft, &standing) {
         gate::plan(draft, &standing);
     }

@@ -48,6 +48,8 @@ pub struct World {
     pub groups_outage: Option<Failure>,
     /// While set, AWS answers every look-up of templates with it.
     pub templates_outage: Option<Failure>,
+    /// Calls that fail although their last answer is known.
+    pub troubles: Vec<Failure>,
     /// What happened, as text.
     pub transcript: String,
     /// AWS actions so far, as text.
@@ -96,6 +98,7 @@ impl World {
             settings_keys: Vec::new(),
             groups_outage: None,
             templates_outage: None,
+            troubles: Vec::new(),
             transcript: String::new(),
             aws_actions: Vec::new(),
             counter: 0,
@@ -137,6 +140,7 @@ impl World {
             parameters: self.parameters.clone(),
             images: self.images.clone(),
             nodes: self.nodes.clone(),
+            troubles: self.troubles.clone(),
             failed_activity: None,
         }
     }

@@ -130,10 +130,16 @@ async fn aws_trouble_is_told_and_changes_nothing() -> Result<()> {
             .await
             .with_context(|| format!("round {index}"))?;
         ensure!(message.contains(':'), "{message}");
+        // So does the one that rests, although nothing of it is wanted.
+        ground
+            .until_condition("workers", kind)
+            .await
+            .with_context(|| format!("round {index}: at rest"))?;
         let told = aws.calls(before).await?;
         let wrote: Vec<&str> = told
             .iter()
-            .filter(|call| call.mutating)
+            // A refused attempt is no change.
+            .filter(|call| call.mutating && call.error_code.is_none())
             .map(|call| call.action.as_str())
             .collect();
         ensure!(wrote.is_empty(), "round {index}: {wrote:?}");

@@ -444,3 +444,19 @@ fn a_cluster_name_cannot_change_under_a_group() {
         world.transcript
     );
 }
+
+#[test]
+fn trouble_at_rest_is_shown_and_changes_nothing() {
+    for class in [FailureClass::Throttled, FailureClass::Denied] {
+        let mut world = World::at_rest(true);
+        let shown = crate::plan::problem::failure_condition(class);
+        world.troubles = vec![failure(class)];
+        world.run();
+        assert_eq!(world.condition(shown).as_deref(), Some("True"));
+        assert_eq!(world.state(), "Ready");
+        world.troubles.clear();
+        world.run();
+        assert_eq!(world.condition(shown), None);
+        assert_eq!(world.aws_actions, Vec::<String>::new());
+    }
+}
