@@ -242,3 +242,21 @@ fn a_pinned_version_does_not_follow_the_cluster() {
     assert!(world.requests.is_empty());
     assert_eq!(world.state(), "Ready");
 }
+
+#[test]
+fn an_approved_image_that_is_gone_fails_the_claim_even_while_parameters_are_unreachable() {
+    let mut world = pending();
+    world
+        .parameters
+        .insert(PARAMETER.to_owned(), Fact::Unknown(failure(FailureClass::Unavailable)));
+    world.images.insert("ami-0b".to_owned(), Fact::NotFound);
+    world.approve();
+    world.run();
+    assert_eq!(world.phases(), [Phase::Failed], "{}", world.transcript);
+    assert!(
+        !world.transcript.contains("InProgress"),
+        "it was never claimed: {}",
+        world.transcript
+    );
+    assert_eq!(aws(&mut world), Vec::<String>::new());
+}
