@@ -243,6 +243,14 @@ pub struct Image {
     pub deprecated_at: Option<Timestamp>,
 }
 
+impl Image {
+    /// Whether EC2 launches it now.
+    #[must_use]
+    pub fn can_launch(&self) -> bool {
+        self.state == "available"
+    }
+}
+
 /// An SSM parameter that names an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {

@@ -157,12 +157,7 @@ enum OsFamily {
 }
 
 fn os_family(group: &InstanceGroup) -> OsFamily {
-    let has_node_config = group.spec.eks.as_ref().is_some_and(|eks| {
-        eks.configuration
-            .user_data
-            .iter()
-            .any(|stage| stage.stage.eq_ignore_ascii_case("NodeConfigYaml"))
-    });
+    let has_node_config = group.has_node_config();
     match group
         .annotation(annotation::OS_FAMILY)
         .map(str::to_ascii_lowercase)
@@ -254,7 +249,7 @@ pub fn usable(
         }
         Fact::Unknown(failure) => return Err(Problem::Unknown(failure.clone())),
     };
-    if image.state != "available" {
+    if !image.can_launch() {
         return unusable(
             Reason::ImageUnavailable,
             format!("is in state {:?}, not available", image.state),

@@ -98,12 +98,7 @@ fn unsupported_configuration(configuration: &EksConfiguration) -> Vec<String> {
 fn unsupported_annotations(group: &InstanceGroup) -> Vec<String> {
     let mut paths = Vec::new();
     let mut note = |key: &str, because: &str| paths.push(format!("metadata.annotations[{key}]{because}"));
-    let has_node_config = group.spec.eks.as_ref().is_some_and(|eks| {
-        eks.configuration
-            .user_data
-            .iter()
-            .any(|stage| stage.stage.eq_ignore_ascii_case("NodeConfigYaml"))
-    });
+    let has_node_config = group.has_node_config();
     match group.annotation(annotation::OS_FAMILY) {
         Some(family) if family.eq_ignore_ascii_case("amazonlinux2023") => {}
         None if has_node_config => {}

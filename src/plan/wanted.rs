@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::Taint;
 
 use super::naming::Identity;
 use super::problem::Problem;
-use crate::api::annotation;
 use crate::api::instance_group::{EksConfiguration, InstanceGroup};
 
 /// A validated instance group of provisioner `eks`.
@@ -101,12 +100,6 @@ pub fn identity(group: &InstanceGroup) -> Option<Identity> {
         uid: group.metadata.uid.clone()?,
         created_at: group.metadata.creation_timestamp.as_ref()?.0,
     })
-}
-
-/// The value of the group's own lock annotation and whether it is one that people would read as a yes or a no.
-#[must_use]
-pub fn lock_value(group: &InstanceGroup) -> Option<&str> {
-    group.annotation(annotation::LOCK_UPGRADES)
 }
 
 /// A size as AWS takes it.

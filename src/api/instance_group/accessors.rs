@@ -72,6 +72,15 @@ impl<'a> ImageReference<'a> {
 }
 
 impl InstanceGroup {
+    /// Whether the user data holds a nodeadm document; only Amazon Linux 2023 reads one, so it names the family.
+    #[must_use]
+    pub fn has_node_config(&self) -> bool {
+        let stages = self.spec.eks.iter().flat_map(|eks| &eks.configuration.user_data);
+        stages
+            .into_iter()
+            .any(|stage| stage.stage.eq_ignore_ascii_case("NodeConfigYaml"))
+    }
+
     /// The value of an annotation.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {

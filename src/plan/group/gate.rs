@@ -306,7 +306,7 @@ fn claim(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroup
     }
     match draft.observed.image(image_id) {
         Fact::Unknown(failure) => wait(draft, &Problem::Unknown(failure)),
-        Fact::Found(image) if image.state == "available" => {
+        Fact::Found(image) if image.can_launch() => {
             requests::claim(draft, request);
             draft.headline(
                 CurrentState::InitUpgrade,
@@ -324,7 +324,7 @@ fn unusable(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGr
     let image_id = request.spec.target.image_id.as_deref().unwrap_or_default();
     match draft.observed.image(image_id) {
         Fact::NotFound => image_gone(draft, standing, request, image_id),
-        Fact::Found(image) if image.state != "available" => image_gone(draft, standing, request, image_id),
+        Fact::Found(image) if !image.can_launch() => image_gone(draft, standing, request, image_id),
         Fact::Found(_) | Fact::Unknown(_) => {
             requests::hold(draft, request, problem.reason(), &format!("approved; waits: {problem}"));
             draft.obstacle(problem);

@@ -61,7 +61,7 @@ pub fn running(draft: &Draft<'_>, standing: &Standing<'_>) -> Option<Rollout> {
 fn image_gone(draft: &Draft<'_>, standing: &Standing<'_>, rollout: &Rollout) -> bool {
     let gone = match draft.observed.images.get(&rollout.image_id) {
         Some(Fact::NotFound) => true,
-        Some(Fact::Found(image)) => image.state != "available",
+        Some(Fact::Found(image)) => !image.can_launch(),
         Some(Fact::Unknown(_)) | None => false,
     };
     let version = standing.template.found().and_then(|template| rollout.version(template));

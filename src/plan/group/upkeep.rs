@@ -122,7 +122,7 @@ fn subnets(standing: &Standing<'_>, rollout: Option<&Rollout>) -> Option<BTreeSe
 
 /// Sets missing and wrong tags, and takes away those that we set and the manifest no longer has. Other tools' tags stay.
 fn tags(draft: &mut Draft<'_>, standing: &Standing<'_>) {
-    let wanted = wanted_tags(standing);
+    let wanted = group_tags(standing.wanted);
     let group = standing.scaling_group;
     let wrong: BTreeMap<String, GroupTag> = wanted
         .iter()
@@ -161,11 +161,6 @@ fn tags(draft: &mut Draft<'_>, standing: &Standing<'_>) {
 }
 
 /// All tags that the Auto Scaling group should have from us. The manifest cannot take over an ownership tag.
-pub fn wanted_tags(standing: &Standing<'_>) -> BTreeMap<String, GroupTag> {
-    group_tags(standing.wanted)
-}
-
-/// The same, before there is a group.
 pub fn group_tags(wanted: &crate::plan::wanted::Wanted) -> BTreeMap<String, GroupTag> {
     let mut tags: BTreeMap<String, GroupTag> = wanted
         .configuration
