@@ -50,3 +50,9 @@ pub const MANAGED_BY_VALUE: &str = "instance-manager";
 
 /// Written by `kubectl apply`: the manifest as it was applied.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// On a node: what a rollout noted about it, as JSON.
+pub const ROLLOUT: &str = "instancemgr.keikoproj.io/rollout";
+
+/// On a node: `true` forbids cluster-autoscaler to remove it (a well-known annotation of cluster-autoscaler).
+pub const SCALE_DOWN_DISABLED: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";

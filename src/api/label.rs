@@ -19,3 +19,9 @@ pub const NODE_ROLE: &str = "node.kubernetes.io/role";
 
 /// On a node: the older form of the same, put on after it joined.
 pub const KUBERNETES_ROLE: &str = "kubernetes.io/role";
+
+/// On a node: load balancers leave it out (a well-known label of Kubernetes).
+pub const EXCLUDE_FROM_LOAD_BALANCERS: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+
+/// Key of the taint on nodes that a rollout will take later: new pods had better start elsewhere.
+pub const TAINT_UPGRADING: &str = "instancemgr.keikoproj.io/upgrading";

@@ -10,6 +10,7 @@ pub mod crds;
 pub mod duration;
 pub mod instance_group;
 pub mod label;
+pub mod node_record;
 pub mod reasons;
 mod schema;
 pub mod upgrade_request;
@@ -17,6 +18,7 @@ pub mod upgrade_request;
 pub use conditions::{condition, find_condition, remove_condition, set_condition};
 pub use duration::parse_duration;
 pub use instance_group::{InstanceGroup, InstanceGroupSpec, InstanceGroupStatus};
+pub use node_record::{NodeRecord, NodeState};
 pub use reasons::{ConditionStatus, ConditionType, Reason};
 pub use upgrade_request::{
     InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestSpec, InstanceGroupUpgradeRequestStatus,

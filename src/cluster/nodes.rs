@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus};
 
-use crate::api::label;
+use crate::api::{NodeRecord, annotation, label};
 use crate::plan::facts;
 
 /// The EC2 instance behind a provider id `aws:///<zone>/<instance id>`.
@@ -20,7 +20,8 @@ pub fn instance_id(provider_id: &str) -> Option<&str> {
 /// The facts of a Node; `None` for one that is no EC2 instance.
 #[must_use]
 pub fn fact(node: &Node) -> Option<facts::Node> {
-    let provider_id = node.spec.as_ref()?.provider_id.as_deref()?;
+    let spec = node.spec.as_ref()?;
+    let provider_id = spec.provider_id.as_deref()?;
     let ready = node
         .status
         .iter()
@@ -36,19 +37,39 @@ pub fn fact(node: &Node) -> Option<facts::Node> {
             .as_ref()
             .and_then(|labels| labels.get(label::IMAGE))
             .cloned(),
+        cordoned: spec.unschedulable == Some(true),
+        avoided: spec
+            .taints
+            .iter()
+            .flatten()
+            .any(|taint| taint.key == label::TAINT_UPGRADING),
+        record: node
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|annotations| annotations.get(annotation::ROLLOUT))
+            .and_then(|text| NodeRecord::parse(text)),
     })
 }
 
 /// Cuts a Node down to what [`fact`] reads, before it is stored.
 pub fn trim(node: &mut Node) {
     node.metadata.managed_fields = None;
-    node.metadata.annotations = None;
+    if let Some(annotations) = &mut node.metadata.annotations {
+        annotations.retain(|key, _| key == annotation::ROLLOUT);
+    }
     if let Some(labels) = &mut node.metadata.labels {
         labels.retain(|key, _| key == label::IMAGE);
     }
-    let provider_id = node.spec.take().and_then(|spec| spec.provider_id);
+    let spec = node.spec.take().unwrap_or_default();
+    let taints = spec.taints.map(|mut taints| {
+        taints.retain(|taint| taint.key == label::TAINT_UPGRADING);
+        taints
+    });
     node.spec = Some(NodeSpec {
-        provider_id,
+        provider_id: spec.provider_id,
+        unschedulable: spec.unschedulable,
+        taints,
         ..NodeSpec::default()
     });
     let conditions = node
@@ -120,8 +141,11 @@ mod tests {
     fn node(ready: &str) -> Node {
         serde_json::from_value(json!({
             "metadata": { "name": "ip-10-0-0-1", "labels": { "instancemgr.keikoproj.io/image": "ami-1", "x": "y" },
-                          "annotations": { "a": "b" } },
-            "spec": { "providerID": "aws:///us-west-2a/i-0abc", "podCIDR": "10.0.0.0/24" },
+                          "annotations": { "a": "b", "instancemgr.keikoproj.io/rollout":
+                              "{\"target\":\"f\",\"state\":\"Draining\",\"since\":\"2026-11-30T10:00:00Z\",\"cordoned\":true}" } },
+            "spec": { "providerID": "aws:///us-west-2a/i-0abc", "podCIDR": "10.0.0.0/24", "unschedulable": true,
+                      "taints": [ { "key": "instancemgr.keikoproj.io/upgrading", "effect": "PreferNoSchedule" },
+                                  { "key": "other", "effect": "NoSchedule" } ] },
             "status": { "conditions": [ { "type": "MemoryPressure", "status": "True" }, { "type": "Ready", "status": ready, "message": "m" } ],
                         "images": [] }
         }))
@@ -153,9 +177,13 @@ mod tests {
                 (fact.instance_id.as_str(), fact.ready, fact.image_label.as_deref()),
                 ("i-0abc", ready, Some("ami-1"))
             );
+            assert!(fact.cordoned && fact.avoided && fact.record.is_some());
             let text = serde_json::to_string(&trimmed).unwrap();
             assert!(
-                !text.contains("podCIDR") && !text.contains("MemoryPressure") && !text.contains("\"x\""),
+                !text.contains("podCIDR")
+                    && !text.contains("MemoryPressure")
+                    && !text.contains("\"x\"")
+                    && !text.contains("other"),
                 "{text}"
             );
         }

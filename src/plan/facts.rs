@@ -10,6 +10,9 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::launch::LaunchInputs;
+use crate::api::NodeRecord;
+
+pub mod workload;
 
 /// The answer of a look-up in the outside world.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -323,6 +326,12 @@ pub struct Node {
     pub ready: bool,
     /// Value of the node's image label, which it registered with.
     pub image_label: Option<String>,
+    /// Whether new pods are kept away from it (`spec.unschedulable`), by whomever.
+    pub cordoned: bool,
+    /// Whether it carries our taint that asks the scheduler to prefer other nodes.
+    pub avoided: bool,
+    /// What a rollout noted on it.
+    pub record: Option<NodeRecord>,
 }
 
 /// The most recent scaling activity that failed, in AWS's own words.

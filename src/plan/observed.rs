@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use super::facts::workload::Pod;
 use super::facts::{
     AutoScalingGroup, Cluster, Fact, FailedActivity, Failure, FailureClass, Image, InstanceProfile, InstanceType,
     LaunchTemplate, Node, Parameter, Subnet,
@@ -47,6 +48,8 @@ pub struct Observed {
     pub troubles: Vec<Failure>,
     /// Nodes by instance id.
     pub nodes: BTreeMap<String, Node>,
+    /// Pods by instance id, of the nodes that the plan before asked about.
+    pub pods: BTreeMap<String, Fact<Vec<Pod>>>,
     /// The last failed scaling activity, looked up only while instances are missing.
     pub failed_activity: Option<FailedActivity>,
 }

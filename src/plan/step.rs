@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use super::facts::GroupTag;
 use super::launch::LaunchInputs;
 use super::naming::VersionMark;
-use crate::api::Reason;
 use crate::api::instance_group::InstanceGroupStatus;
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestStatus};
+use crate::api::{NodeRecord, Reason};
 
 /// What a reconcile decided: actions in order, then one status write, then the notices.
 #[derive(Clone, Debug)]
@@ -208,6 +208,33 @@ impl GroupChange {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// A change of a Node object. The record on the node says what of it is ours to undo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeEdit {
+    /// Takes it in hand in one write: the record, the cordon, and out of load balancers. What was so before is not noted as
+    /// ours.
+    Take {
+        /// What for.
+        target: String,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// Undoes what the record says is ours and removes the record, or puts another in its place.
+    Release {
+        /// The record from now on; with one, our taint stays too.
+        keep: Option<NodeRecord>,
+    },
+    /// Asks the scheduler to prefer other nodes.
+    Avoid,
+    /// Notes that it was Ready, and forbids cluster-autoscaler to remove it.
+    Join {
+        /// What for.
+        target: String,
+        /// Since when.
+        since: Timestamp,
+    },
 }
 
 /// Which request, and which state of it the decision was made on.

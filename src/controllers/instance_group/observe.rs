@@ -49,6 +49,7 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> Observed {
         requests,
         nodes: nodes(context, &scaling_group),
         troubles: troubles(context),
+        pods: BTreeMap::new(),
         failed_activity: None,
         scaling_group,
         template,

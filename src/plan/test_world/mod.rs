@@ -141,6 +141,7 @@ impl World {
             images: self.images.clone(),
             nodes: self.nodes.clone(),
             troubles: self.troubles.clone(),
+            pods: BTreeMap::new(),
             failed_activity: None,
         }
     }
@@ -193,6 +194,9 @@ impl World {
                 instance_id: id.clone(),
                 ready: true,
                 image_label: None,
+                cordoned: false,
+                avoided: false,
+                record: None,
             };
             self.nodes.insert(id.clone(), node);
         }
