@@ -22,6 +22,8 @@ pub enum ConditionType {
     UpgradePending,
     /// The target is denied, failed or cancelled, and does not start by itself.
     UpgradeBlocked,
+    /// The rollout in hand cannot go on until something outside changes.
+    Blocked,
     /// The group has a field, or the settings a key, that is not built.
     Unsupported,
     /// The wanted image cannot be used.
@@ -89,6 +91,40 @@ pub enum Reason {
     RollingOut,
     /// A lock stopped a rollout that needed no approval.
     RolloutLocked,
+    /// A rollout stopped, and what it left is cleared up.
+    Retreating,
+    /// A node in hand waits for something that takes its time.
+    Draining,
+    /// A pod was asked to end, and has not yet.
+    PodEnding,
+    /// A `PodDisruptionBudget` lets no pod go.
+    PodDisruptionBudget,
+    /// Two `PodDisruptionBudget`s select one pod, which nobody can evict then.
+    SeveralBudgets,
+    /// A pod has no controller that would make it anew.
+    BarePod,
+    /// An eviction was refused for another reason.
+    EvictionFailed,
+    /// A drain took too long, and its node rests before it is tried again.
+    DrainGivenUp,
+    /// As many nodes are unavailable as the strategy allows.
+    BudgetSpent,
+    /// Auto Scaling's own processes are suspended, so that a node would not be replaced.
+    LaunchSuspended,
+    /// The last nodes to go include the one that the operator runs on.
+    HostsOperator,
+    /// An instance was put in standby by a person.
+    InstanceInStandby,
+    /// Upgrades are frozen.
+    Frozen,
+    /// No maintenance window is open.
+    WindowClosed,
+    /// As many groups are rolled out at a time as the fleet's cap allows.
+    WaitsForSlot,
+    /// A node of the new version was not Ready in time.
+    NodeNeverReady,
+    /// No instance of the new version came in time.
+    LaunchFailed,
     /// Every desired node is Ready.
     NodesReady,
     /// Nodes are missing or not Ready.

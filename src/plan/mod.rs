@@ -10,6 +10,7 @@ pub mod launch;
 pub mod naming;
 pub mod observed;
 pub mod problem;
+pub mod rollout;
 pub mod step;
 pub mod support;
 pub mod target;

@@ -1,0 +1,277 @@
+//! The rollout: which node goes next, how far, and when to stop.
+//!
+//! Owns rules R1 to R7 on a group whose pin was moved already: a [`Fleet`] goes in, [`Steps`] come out. Pure and repeatable:
+//! a second look at the same fleet comes to the same. Must not know requests, locks or templates; the group's plan does.
+
+mod choose;
+pub mod drain;
+pub mod fleet;
+pub mod limits;
+pub mod steps;
+#[cfg(test)]
+mod tests;
+mod tidy;
+
+pub use fleet::{Fleet, Hold, Limits, Member};
+pub use limits::resolve;
+pub use steps::{Counts, Halt, Outcome, Step, Steps, Waiting};
+pub use tidy::tidy;
+
+use crate::api::{NodeRecord, NodeState, Reason};
+use crate::plan::facts::Fact;
+use crate::plan::facts::workload::Pod;
+use crate::plan::step::NodeEdit;
+use drain::after;
+
+/// Takes a rollout a step further.
+#[must_use]
+pub fn advance(fleet: &Fleet<'_>) -> Steps {
+    let mut steps = Steps::default();
+    watch_newcomers(fleet, &mut steps);
+    watch_launches(fleet, &mut steps);
+    count(fleet, &mut steps);
+    if matches!(steps.outcome, Outcome::Halt(_)) {
+        return steps;
+    }
+    if done(fleet) {
+        steps.outcome = Outcome::Done;
+        return steps;
+    }
+    forget_other_rollouts(fleet, &mut steps);
+    welcome(fleet, &mut steps);
+    work_on_nodes_in_hand(fleet, &mut steps);
+    if fleet.stopping {
+        if !fleet.members.iter().any(|member| member.in_hand(fleet.target)) {
+            steps.outcome = Outcome::Idle;
+        }
+        return steps;
+    }
+    avoid_old_nodes(fleet, &mut steps);
+    choose::next(fleet, &mut steps);
+    waits_for_newcomers(fleet, &mut steps);
+    steps
+}
+
+/// A newcomer that is not Ready in time means that the target does not work (promise P4).
+fn watch_newcomers(fleet: &Fleet<'_>, steps: &mut Steps) {
+    for member in fleet.newcomers() {
+        let since = fleet.joining.get(member.id()).copied().unwrap_or(fleet.now);
+        steps.joining.insert(member.id().to_owned(), since);
+        let until = after(since, fleet.limits.ready_timeout);
+        if fleet.now < until {
+            steps.again(until);
+            continue;
+        }
+        steps.counts.failed += 1;
+        if steps.outcome == Outcome::Going {
+            let node = match member.node {
+                Some(node) => format!("node {} is not Ready", node.name),
+                None => format!("no node registered ({})", member.instance.lifecycle_state),
+            };
+            steps.outcome = Outcome::Halt(Halt {
+                reason: Reason::NodeNeverReady,
+                message: format!(
+                    "{} of the new version was not Ready within {:#}: {node}",
+                    member.id(),
+                    fleet.limits.ready_timeout
+                ),
+                instance: Some(member.id().to_owned()),
+            });
+        }
+    }
+}
+
+/// Instances that do not come at all mean the same. Not while somebody suspended launches: then it says nothing.
+fn watch_launches(fleet: &Fleet<'_>, steps: &mut Steps) {
+    if fleet.short() == 0 || !fleet.suspended.is_empty() {
+        return;
+    }
+    let since = fleet.short_since.unwrap_or(fleet.now);
+    steps.short_since = Some(since);
+    let until = after(since, fleet.limits.ready_timeout);
+    if fleet.now < until {
+        return steps.again(until);
+    }
+    if steps.outcome == Outcome::Going {
+        let words = fleet.launch_failure.map_or_else(
+            || "Auto Scaling gives no reason".to_owned(),
+            |words| format!("Auto Scaling says: {words}"),
+        );
+        steps.outcome = Outcome::Halt(Halt {
+            reason: Reason::LaunchFailed,
+            message: format!("no instance came within {:#}; {words}", fleet.limits.ready_timeout),
+            instance: None,
+        });
+    }
+}
+
+fn count(fleet: &Fleet<'_>, steps: &mut Steps) {
+    let counts = &mut steps.counts;
+    counts.total = fleet.desired;
+    counts.updated = fleet.updated();
+    counts.ready = fleet.members.iter().filter(|member| member.ready()).count();
+    counts.draining = fleet
+        .members
+        .iter()
+        .filter(|member| member.in_hand(fleet.target))
+        .count();
+}
+
+/// All that is wanted is Ready on the target, nothing else is left (rule R7).
+fn done(fleet: &Fleet<'_>) -> bool {
+    fleet.old().next().is_none() && fleet.newcomers().next().is_none() && fleet.updated() == fleet.desired
+}
+
+/// Notes of a rollout that ended are taken back before this one begins.
+fn forget_other_rollouts(fleet: &Fleet<'_>, steps: &mut Steps) {
+    for member in fleet.members.iter().filter(|member| !member.leaving()) {
+        if let Some(node) = member.node
+            && node.record.as_ref().is_some_and(|record| record.target != fleet.target)
+        {
+            steps.edit(&node.name, member.id(), NodeEdit::Release { keep: None });
+        }
+    }
+}
+
+/// A new node that is Ready is noted as such, and kept from cluster-autoscaler while it is still empty.
+fn welcome(fleet: &Fleet<'_>, steps: &mut Steps) {
+    let fresh = fleet.members.iter().filter(|member| member.on_target && member.ready());
+    for member in fresh.filter(|member| member.record(fleet.target).is_none()) {
+        if let Some(node) = member.node {
+            let edit = NodeEdit::Join {
+                target: fleet.target.to_owned(),
+                since: drain::seconds(fleet.now),
+            };
+            steps.edit(&node.name, member.id(), edit);
+        }
+    }
+}
+
+/// Drains what was taken, terminates what is drained, gives up what takes too long.
+fn work_on_nodes_in_hand(fleet: &Fleet<'_>, steps: &mut Steps) {
+    for member in fleet.members.iter().filter(|member| member.in_hand(fleet.target)) {
+        let (Some(node), Some(record)) = (member.node, member.record(fleet.target)) else {
+            continue;
+        };
+        steps.look_at_pods.insert(node.name.clone());
+        let until = after(record.since, fleet.limits.drain_timeout);
+        let late = fleet.now >= until;
+        let pods = match member.pods {
+            Some(Fact::Found(pods)) => Some(pods),
+            Some(Fact::NotFound | Fact::Unknown(_)) | None => None,
+        };
+        let drain = pods.map(|pods| drain::drain(pods, node.ready, &fleet.limits, fleet.now));
+        match drain {
+            Some(drain) if drain.drained && fleet.suspended.is_empty() => steps.actions.push(Step::Terminate {
+                instance: member.id().to_owned(),
+            }),
+            _ if late => {
+                let why = drain
+                    .and_then(|drain| drain.obstacles.into_iter().next())
+                    .map_or_else(|| "its pods could not be seen".to_owned(), |obstacle| obstacle.message);
+                steps.warnings.push(format!(
+                    "draining {} took longer than {:#} and was given up: {why}",
+                    node.name, fleet.limits.drain_timeout
+                ));
+                let record = NodeRecord::new(fleet.target, NodeState::GaveUp, drain::seconds(fleet.now));
+                steps.edit(&node.name, member.id(), NodeEdit::Release { keep: Some(record) });
+            }
+            Some(drain) => {
+                steps.again(until);
+                if let Some(at) = drain.look_at {
+                    steps.again(at);
+                }
+                for pod in drain.evict {
+                    steps.actions.push(Step::Evict {
+                        node: node.name.clone(),
+                        pod,
+                    });
+                }
+                for obstacle in drain.obstacles {
+                    steps.wait(
+                        obstacle.reason,
+                        format!("{}: {}", node.name, obstacle.message),
+                        Some(until),
+                    );
+                }
+                if drain.drained {
+                    choose::launches_suspended(fleet, steps);
+                }
+            }
+            None => steps.wait(
+                Reason::Draining,
+                format!("looks which pods run on {}", node.name),
+                Some(until),
+            ),
+        }
+    }
+}
+
+/// Once the target has shown that it works, pods had better not move to nodes that go later.
+fn avoid_old_nodes(fleet: &Fleet<'_>, steps: &mut Steps) {
+    if fleet.updated() == 0 {
+        return;
+    }
+    for member in fleet.old().filter(|member| !member.in_hand(fleet.target)) {
+        if let Some(node) = member.node.filter(|node| !node.avoided) {
+            steps.edit(&node.name, member.id(), NodeEdit::Avoid);
+        }
+    }
+}
+
+/// Says what is still to come when nothing else can be done.
+fn waits_for_newcomers(fleet: &Fleet<'_>, steps: &mut Steps) {
+    let newcomers: Vec<&str> = fleet.newcomers().map(Member::id).collect();
+    if let Some(first) = newcomers.first() {
+        let until = steps
+            .joining
+            .get(*first)
+            .map(|since| after(*since, fleet.limits.ready_timeout));
+        let others = match newcomers.len() {
+            1 => String::new(),
+            more => format!(" and {} more", more - 1),
+        };
+        steps.wait(
+            Reason::NodesNotReady,
+            format!("waits until the new instance {first}{others} is Ready"),
+            until,
+        );
+    }
+    let mut lost = fleet
+        .members
+        .iter()
+        .filter(|member| member.on_target && !member.leaving() && !member.ready() && member.joined(fleet.target));
+    if let Some(first) = lost.next() {
+        steps.wait(
+            Reason::NodesNotReady,
+            format!("waits until {}, which was Ready before, is Ready again", first.id()),
+            None,
+        );
+    }
+    let short = fleet.short();
+    if short > 0 && fleet.suspended.is_empty() {
+        let words = fleet
+            .launch_failure
+            .map(|words| format!("; Auto Scaling says: {words}"))
+            .unwrap_or_default();
+        let until = steps.short_since.map(|since| after(since, fleet.limits.ready_timeout));
+        steps.wait(
+            Reason::NodesNotReady,
+            format!("waits for {short} new instances{words}"),
+            until,
+        );
+    }
+    let leaving = fleet.members.iter().filter(|member| member.leaving()).count();
+    if leaving > 0 && steps.waits.is_empty() {
+        steps.wait(
+            Reason::NodesNotReady,
+            format!("waits until {leaving} terminating instances are gone"),
+            None,
+        );
+    }
+}
+
+/// The pods of a member, once they are known.
+fn known_pods<'a>(member: &Member<'a>) -> Option<&'a Vec<Pod>> {
+    member.pods.and_then(Fact::found)
+}
