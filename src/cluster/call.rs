@@ -1,14 +1,26 @@
 //! One way to call the API server: with a deadline and a class on failure.
 //!
-//! Owns the mapping from kube's errors to failure classes. Must not retry.
+//! Owns the client's settings and the mapping from kube's errors to failure classes. Must not retry.
 
 use std::future::Future;
 use std::time::Duration;
+
+use kube::{Client, Config};
 
 use crate::plan::facts::{Failure, FailureClass};
 
 /// How long one call may take.
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The client that everything here is made for: it answers a refusal at once. kube's default one repeats a call that was
+/// answered 429, 503 or 504 for minutes, which hides the answer and holds a reconcile up.
+///
+/// # Errors
+/// When kube cannot make a client of this.
+pub fn client(mut config: Config) -> kube::Result<Client> {
+    config.default_retry = false;
+    Client::try_from(config)
+}
 
 /// Runs a call; `action` names it in the failure, as `kubernetes:patch instancegroups/status`.
 ///
@@ -18,12 +30,18 @@ pub async fn call<T>(action: &str, request: impl Future<Output = kube::Result<T>
     match tokio::time::timeout(DEADLINE, request).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(failure(action, &error)),
-        Err(_) => Err(Failure {
-            class: FailureClass::Unavailable,
-            action: action.to_owned(),
-            code: None,
-            message: format!("no answer within {} s", DEADLINE.as_secs()),
-        }),
+        Err(_) => Err(late(action, DEADLINE)),
+    }
+}
+
+/// The failure of a call that was not answered in time.
+#[must_use]
+pub fn late(action: &str, deadline: Duration) -> Failure {
+    Failure {
+        class: FailureClass::Unavailable,
+        action: action.to_owned(),
+        code: None,
+        message: format!("no answer within {} s", deadline.as_secs()),
     }
 }
 

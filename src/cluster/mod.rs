@@ -3,10 +3,14 @@
 //! Owns watches and their stores, narrow writes, Events, and the class of each failure. Must not decide anything. Every
 //! call has a deadline; every write is conditional on what was read.
 
+pub mod budgets;
 pub mod call;
 pub mod events;
+pub mod evictions;
 pub mod groups;
+pub mod node_writes;
 pub mod nodes;
 pub mod own_writes;
+pub mod pods;
 pub mod requests;
 pub mod stores;

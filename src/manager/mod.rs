@@ -8,7 +8,7 @@ mod pollers;
 mod tasks;
 mod watches;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -29,15 +29,20 @@ use crate::aws::lookups::Lookups;
 use crate::aws::{Connection, ConnectionSettings};
 use crate::cli::RunArguments;
 use crate::clock;
+use crate::cluster::budgets::BudgetIndex;
+use crate::cluster::call;
 use crate::cluster::events::Publisher;
+use crate::cluster::evictions::Evictions;
 use crate::cluster::groups::GroupWriter;
+use crate::cluster::node_writes::NodeWriter;
 use crate::cluster::nodes::NodeIndex;
 use crate::cluster::own_writes::OwnWrites;
+use crate::cluster::pods::PodWatches;
 use crate::cluster::requests::RequestWriter;
 use crate::cluster::stores::WatchState;
 use crate::controllers::backoff::Backoff;
 use crate::controllers::instance_group::context::{Context, GuardedGroup, Wakes};
-use crate::controllers::instance_group::followers::Followers;
+use crate::controllers::instance_group::followers::{Followed, Followers};
 use crate::controllers::instance_group::orphans::Orphans;
 use crate::controllers::instance_group::terminations::Terminations;
 use crate::controllers::instance_group::{self, NAME};
@@ -91,7 +96,10 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         stop: stop.clone(),
         metrics: reconciles,
     };
-    let context = Arc::new(context(&arguments, &client, connection, &watches, parts));
+    let context = Arc::new_cyclic(|itself| {
+        let pods = pods(&client, itself);
+        context(&arguments, &client, connection, &watches, pods, parts)
+    });
     tasks.spawn(
         "objects that cannot be read",
         tasks::endless(untold.tell(context.publisher.clone())),
@@ -134,12 +142,23 @@ struct Parts {
     metrics: ReconcileMetrics,
 }
 
+/// Watches of pods, whose changes wake the groups that follow them.
+fn pods(client: &Client, context: &Weak<Context>) -> PodWatches {
+    let context = Weak::clone(context);
+    PodWatches::new(client.clone(), move |node| {
+        if let Some(context) = context.upgrade() {
+            context.changed(&Followed::Pods(node.to_owned()));
+        }
+    })
+}
+
 /// What the reconciles share.
 fn context(
     arguments: &RunArguments,
     client: &Client,
     connection: Connection,
     watches: &Watches,
+    pods: PodWatches,
     parts: Parts,
 ) -> Context {
     let Parts {
@@ -155,12 +174,16 @@ fn context(
         namespaces: watches.namespaces.store.clone(),
         settings: watches.settings.store.clone(),
         nodes: Arc::new(NodeIndex::default()),
+        pods,
+        budgets: BudgetIndex::default(),
         own_groups: OwnWrites::default(),
         own_requests: OwnWrites::default(),
         orphans,
         terminations: Terminations::default(),
         group_writer: GroupWriter::new(client.clone()),
         request_writer: RequestWriter::new(client.clone()),
+        node_writer: NodeWriter::new(client.clone()),
+        evictions: Evictions::new(client.clone()),
         publisher: Publisher::new(client.clone(), "sluice/instance-group", instance()),
         inventory: Inventory::new(&connection),
         catalogue: Catalogue::new(&connection, arguments.image_poll_interval, Arc::new(clock::now)),
@@ -233,11 +256,9 @@ async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
             .await
             .context("no way to the API server: not in a cluster and no kubeconfig")?,
     };
-    // A refusal is answered by looking again, with our own pauses: hidden retries would only hold a reconcile up.
-    config.default_retry = false;
     // An API server that cannot be reached is to be noticed, and tried again, within seconds.
     config.connect_timeout = Some(Duration::from_secs(5));
-    Ok(Client::try_from(config)?)
+    Ok(call::client(config)?)
 }
 
 /// Listens for SIGTERM and SIGINT from now on; what it answers ends with the first of them.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -13,8 +14,8 @@ use tokio::sync::watch;
 
 use super::tasks::{Tasks, endless};
 use crate::admin::Readiness;
-use crate::cluster::nodes;
 use crate::cluster::stores::{WatchState, Watched, find, trim_metadata};
+use crate::cluster::{budgets, nodes};
 use crate::controllers::instance_group::context::{Context, GuardedGroup, GuardedRequest};
 use crate::controllers::instance_group::followers::Followed;
 use crate::controllers::instance_group::orphans;
@@ -30,6 +31,8 @@ pub struct Watches {
     pub requests: Watched<GuardedRequest>,
     /// Nodes, trimmed.
     pub nodes: Watched<Node>,
+    /// Budgets of pods, trimmed.
+    pub budgets: Watched<PodDisruptionBudget>,
     /// Namespaces, metadata only.
     pub namespaces: Watched<PartialObjectMeta<Namespace>>,
     /// The settings.
@@ -43,6 +46,7 @@ impl Watches {
             groups: Watched::new(),
             requests: Watched::new(),
             nodes: Watched::new(),
+            budgets: Watched::new(),
             namespaces: Watched::new(),
             settings: Watched::new(),
         }
@@ -63,6 +67,7 @@ impl Watches {
                     self.requests.state.clone(),
                 ),
                 ("nodes", self.nodes.state.clone()),
+                ("poddisruptionbudgets.policy", self.budgets.state.clone()),
                 ("namespaces", self.namespaces.state.clone()),
                 ("ConfigMap instance-manager", self.settings.state.clone()),
             ],
@@ -75,6 +80,7 @@ impl Watches {
         watch_groups(tasks, client, context, self.groups);
         watch_requests(tasks, client, context, self.requests, groups);
         watch_nodes(tasks, client, context, self.nodes);
+        watch_budgets(tasks, client, context, self.budgets);
         watch_namespaces(tasks, client, context, self.namespaces);
         watch_settings(tasks, client, context, config_namespace, self.settings);
     }
@@ -176,6 +182,31 @@ fn watch_nodes(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, node_
     tasks.spawn(
         "watch of nodes",
         endless(node_watch.follow(api, watcher::Config::default(), nodes::trim, touched, relisted)),
+    );
+}
+
+fn watch_budgets(
+    tasks: &mut Tasks,
+    client: &Client,
+    context: &Arc<Context>,
+    budget_watch: Watched<PodDisruptionBudget>,
+) {
+    let shared = Arc::clone(context);
+    let touched = move |budget: &PodDisruptionBudget, gone: bool| {
+        if shared.budgets.touched(budget, gone) {
+            shared.changed(&Followed::Budgets);
+        }
+    };
+    let (shared, store) = (Arc::clone(context), budget_watch.store.clone());
+    let relisted = move || {
+        let all = store.state();
+        shared.budgets.replace(all.iter().map(AsRef::as_ref));
+        shared.changed(&Followed::Budgets);
+    };
+    let api = Api::all(client.clone());
+    tasks.spawn(
+        "watch of budgets",
+        endless(budget_watch.follow(api, watcher::Config::default(), budgets::trim, touched, relisted)),
     );
 }
 

@@ -22,10 +22,14 @@ use crate::aws::catalogue::{self, Catalogue};
 use crate::aws::clusters::Clusters;
 use crate::aws::inventory::Inventory;
 use crate::aws::lookups::Lookups;
+use crate::cluster::budgets::BudgetIndex;
 use crate::cluster::events::Publisher;
+use crate::cluster::evictions::Evictions;
 use crate::cluster::groups::GroupWriter;
+use crate::cluster::node_writes::NodeWriter;
 use crate::cluster::nodes::NodeIndex;
 use crate::cluster::own_writes::OwnWrites;
+use crate::cluster::pods::PodWatches;
 use crate::cluster::requests::RequestWriter;
 use crate::controllers::backoff::Backoff;
 use crate::controllers::unreadable::Unreadable;
@@ -48,6 +52,10 @@ pub struct Context {
     pub settings: Store<ConfigMap>,
     /// Nodes by instance.
     pub nodes: Arc<NodeIndex>,
+    /// Pods of the nodes that groups follow.
+    pub pods: PodWatches,
+    /// Budgets of pods.
+    pub budgets: BudgetIndex,
     /// Our writes on groups that the watch may not show yet.
     pub own_groups: OwnWrites<InstanceGroup>,
     /// Our writes on requests that the watch may not show yet.
@@ -60,6 +68,10 @@ pub struct Context {
     pub group_writer: GroupWriter,
     /// Writes requests.
     pub request_writer: RequestWriter,
+    /// Writes Nodes.
+    pub node_writer: NodeWriter,
+    /// Evicts pods.
+    pub evictions: Evictions,
     /// Publishes Events.
     pub publisher: Publisher,
     /// Writes at AWS.
@@ -89,7 +101,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Says what a group follows, and lets the pollers know. Nothing = the group is gone.
+    /// Says what a group follows, and lets the pollers and the watches of pods know. Nothing = the group is gone.
     pub fn follow(&self, group: &GroupName, follows: BTreeSet<Followed>) {
         let wanted = catalogue::Followed {
             parameters: named(&follows, |followed| match followed {
@@ -101,10 +113,16 @@ impl Context {
                 _ => None,
             }),
         };
+        let nodes = named(&follows, |followed| match followed {
+            Followed::Pods(node) => Some(node),
+            _ => None,
+        });
         if !self.followers.set(group, follows) {
             return;
         }
-        self.catalogue.follow(&format!("{}/{}", group.0, group.1), wanted);
+        let key = format!("{}/{}", group.0, group.1);
+        self.catalogue.follow(&key, wanted);
+        self.pods.follow(&key, nodes);
         let clusters = named(&self.followers.all(), |followed| match followed {
             Followed::Cluster(name) => Some(name),
             _ => None,

@@ -22,6 +22,10 @@ pub enum Followed {
     Namespace(String),
     /// The group is in motion: it waits for instances and nodes that nobody can attribute yet.
     Motion,
+    /// The pods on a node, by node name.
+    Pods(String),
+    /// The budgets of pods: the group waits for one.
+    Budgets,
 }
 
 /// Namespace and name of a group.
