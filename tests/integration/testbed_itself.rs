@@ -1,8 +1,10 @@
 //! Proves the testbed before anything is judged on it. It must not need the operator.
 
 mod cluster;
+mod groups;
 mod lifecycle;
 mod simulation;
+mod workloads;
 
 use std::time::Duration;
 

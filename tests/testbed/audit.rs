@@ -14,6 +14,21 @@ use super::Testbed;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AuditPosition(u64);
 
+/// One answered request to evict a pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Eviction {
+    /// RFC 3339, when the request came.
+    pub at: String,
+    pub user: String,
+    pub namespace: String,
+    pub pod: String,
+    /// 201 evicted, 429 refused by a budget or throttled, 404 gone.
+    pub code: u64,
+    /// The reasons of the causes, `DisruptionBudget` for a budget's refusal.
+    pub causes: Vec<String>,
+    pub message: String,
+}
+
 #[derive(Clone, Debug)]
 pub struct AuditLog {
     pub policy: PathBuf,
@@ -62,9 +77,41 @@ impl Testbed {
         Ok(self.control_plane().audit_log().read_after(position)?.0)
     }
 
+    /// All answers to evictions after a place in the log, in the order of the answers.
+    pub fn evictions(&self, position: AuditPosition) -> Result<Vec<Eviction>> {
+        let events = self.audit_after(position)?;
+        Ok(events.iter().filter_map(Eviction::from_event).collect())
+    }
+
     /// Where the log ends now, for [`Self::audit_after`].
     pub fn audit_position(&self) -> Result<AuditPosition> {
         Ok(self.control_plane().audit_log().read_after(AuditPosition::default())?.1)
+    }
+}
+
+impl Eviction {
+    fn from_event(event: &Value) -> Option<Self> {
+        let (object, status) = (&event["objectRef"], &event["responseStatus"]);
+        let is_eviction =
+            event["verb"] == "create" && object["resource"] == "pods" && object["subresource"] == "eviction";
+        let code = status["code"]
+            .as_u64()
+            .filter(|_| is_eviction && event["stage"] == "ResponseComplete")?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let causes = event["responseObject"]["details"]["causes"].as_array();
+        Some(Self {
+            at: text(&event["requestReceivedTimestamp"]),
+            user: text(&event["user"]["username"]),
+            namespace: text(&object["namespace"]),
+            pod: text(&object["name"]),
+            code,
+            causes: causes
+                .into_iter()
+                .flatten()
+                .map(|cause| text(&cause["reason"]))
+                .collect(),
+            message: text(&status["message"]),
+        })
     }
 }
 

@@ -20,11 +20,16 @@ use super::Testbed;
 
 pub const ADMIN: &str = "admin";
 pub const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
+pub const SCHEDULER: &str = "system:kube-scheduler";
+/// Plays the pods; its rights are in [`super::workloads`].
+pub const KWOK: &str = "kwok";
 
 /// Name and groups of every user with a token.
 const USERS: &[(&str, &str)] = &[
     (ADMIN, "system:masters"),
     (CONTROLLER_MANAGER, ""),
+    (SCHEDULER, ""),
+    (KWOK, ""),
     ("alice", ""),
     ("bob", ""),
     ("carol", ""),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
@@ -27,6 +27,7 @@ const AT_ONCE: usize = 16;
 
 pub struct Kubelets {
     nodes: Api<Node>,
+    client: Client,
     leases: Api<Lease>,
     aws: Aws,
     labels: Value,
@@ -43,6 +44,8 @@ struct Machine {
     /// The Node's uid, once it is registered.
     uid: Option<String>,
     reported: Option<bool>,
+    /// Its kubelet has died.
+    silent: bool,
     renewed: Option<Instant>,
 }
 
@@ -50,7 +53,8 @@ impl Kubelets {
     pub fn new(client: Client, aws: &Aws, options: NodeOptions, wishes: &Arc<Mutex<Wishes>>) -> Result<Self> {
         Ok(Self {
             nodes: Api::all(client.clone()),
-            leases: Api::namespaced(client, "kube-node-lease"),
+            leases: Api::namespaced(client.clone(), "kube-node-lease"),
+            client,
             aws: aws.with_kept_connections()?,
             labels: json!(options.labels),
             options,
@@ -129,6 +133,10 @@ impl Kubelets {
             return Ok(());
         }
         if locked(&self.wishes).silent.contains(&machine.instance.instance_id) {
+            if machine.uid.is_some() && !machine.silent {
+                self.let_go_of_pods(&name).await?;
+                machine.silent = true;
+            }
             return Ok(());
         }
         if machine.uid.is_none() {
@@ -139,7 +147,8 @@ impl Kubelets {
             self.report(&machine.instance, ready).await?;
             machine.reported = Some(ready);
         }
-        if self.options.renew_leases && machine.renewed.is_none_or(|at| at.elapsed() >= LEASE_RENEWAL) {
+        let renews = self.options.renew_leases || self.options.workloads;
+        if renews && machine.renewed.is_none_or(|at| at.elapsed() >= LEASE_RENEWAL) {
             self.renew(&name, machine.uid.as_deref().unwrap_or_default()).await?;
             machine.renewed = Some(Instant::now());
         }
@@ -180,7 +189,8 @@ impl Kubelets {
             // Somebody deleted it; a kubelet registers only when it starts.
             return Ok(());
         };
-        if let Some(taints) = node_objects::wanted_taints(&node, ready) {
+        let taints = node_objects::wanted_taints(&node, ready);
+        if let Some(taints) = taints.filter(|_| !self.options.workloads) {
             // The version: a list is replaced as a whole, and others write taints too.
             let patch = json!({"metadata": {"resourceVersion": node.resource_version()}, "spec": {"taints": taints}});
             let patched = self.nodes.patch(name, &parameters, &Patch::Merge(patch)).await;
@@ -206,10 +216,34 @@ impl Kubelets {
     }
 
     async fn deregister(&self, name: &str) -> Result<()> {
-        match self.nodes.delete(name, &DeleteParams::default()).await {
-            Err(kube::Error::Api(refusal)) if refusal.code == 404 => Ok(()),
-            answer => answer.map(drop).with_context(|| format!("deleting node {name}")),
+        let deleted = gone_is_good(self.nodes.delete(name, &DeleteParams::default()).await);
+        deleted.with_context(|| format!("deleting node {name}"))?;
+        if self.options.workloads {
+            self.collect_pods(name).await?;
         }
+        Ok(())
+    }
+
+    /// What pod garbage collection does a minute later: pods of a node that is gone go without grace.
+    async fn collect_pods(&self, node_name: &str) -> Result<()> {
+        let bound = ListParams::default().fields(&format!("spec.nodeName={node_name}"));
+        let pods = Api::<Pod>::all(self.client.clone()).list(&bound).await;
+        for pod in pods.with_context(|| format!("listing the pods of node {node_name}"))? {
+            let pods = Api::<Pod>::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+            let at_once = DeleteParams::default().grace_period(0);
+            let deleted = gone_is_good(pods.delete(&pod.name_any(), &at_once).await);
+            deleted.with_context(|| format!("deleting pod {} of node {node_name}", pod.name_any()))?;
+        }
+        Ok(())
+    }
+
+    async fn let_go_of_pods(&self, name: &str) -> Result<()> {
+        let patch = json!({"metadata": {"labels": {node_objects::SIMULATED_LABEL: null}}});
+        let patched = self
+            .nodes
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
+        gone_is_good(patched).with_context(|| format!("taking the label off node {name}"))
     }
 
     fn kubelet_version(&self, instance: &SimulatedInstance) -> String {
@@ -229,7 +263,16 @@ impl Machine {
             running: true,
             uid: None,
             reported: None,
+            silent: false,
             renewed: None,
         }
+    }
+}
+
+/// What is gone already need not be deleted or changed.
+fn gone_is_good<T>(answer: kube::Result<T>) -> kube::Result<()> {
+    match answer {
+        Err(kube::Error::Api(refusal)) if refusal.code == 404 => Ok(()),
+        answer => answer.map(drop),
     }
 }

@@ -34,12 +34,14 @@
 
 pub mod api_server;
 pub mod audit;
+pub mod availability;
 pub mod aws;
 pub mod aws_administration;
 pub mod aws_fault;
 pub mod command_line;
 pub mod control_plane;
 pub mod credentials;
+pub mod deployment;
 pub mod kubelets;
 pub mod node_objects;
 pub mod nodes;
@@ -51,19 +53,22 @@ pub mod shared;
 pub mod tools;
 pub mod wait;
 pub mod watchdog;
+pub mod workloads;
 
 #[allow(unused_imports, reason = "not every binary uses every one")]
 pub use self::{
-    audit::AuditPosition,
+    audit::{AuditPosition, Eviction},
+    availability::Availability,
     aws::Aws,
     aws_administration::{Call, Seed, SimulatedInstance},
     aws_fault::Fault,
     command_line::Output,
+    deployment::Workload,
     nodes::{NodeOptions, NodeSimulator},
     operator::Operator,
     options::TestbedOptions,
     process::Process,
-    shared::shared,
+    shared::{shared, shared_with_workloads},
 };
 
 use std::path::{Path, PathBuf};
@@ -77,6 +82,7 @@ use self::control_plane::ControlPlane;
 use self::credentials::Credentials;
 use self::tools::Tools;
 use self::watchdog::{Watchdog, locked};
+use self::workloads::Workloads;
 
 /// One control plane, one simulated AWS, and whatever was started beside them.
 pub struct Testbed {
@@ -84,6 +90,8 @@ pub struct Testbed {
     tools: Tools,
     credentials: Credentials,
     control_plane: ControlPlane,
+    /// With [`TestbedOptions::workloads`] only.
+    workloads: Option<Workloads>,
     aws: Aws,
     /// What tests started here; ended first.
     guests: Mutex<Vec<Weak<Process>>>,
@@ -106,11 +114,17 @@ impl Testbed {
             Aws::start(&folder, &tools.python, &watchdog),
         )
         .with_context(|| format!("starting the testbed {name}"))?;
+        let workloads = if options.workloads {
+            Some(Workloads::start(&folder, &tools, &credentials, &control_plane, &watchdog).await?)
+        } else {
+            None
+        };
         Ok(Self {
             folder,
             tools,
             credentials,
             control_plane,
+            workloads,
             aws,
             guests: Mutex::default(),
             watchdog,
@@ -135,6 +149,19 @@ impl Testbed {
         &self.control_plane
     }
 
+    /// The scheduler and the player of pods, where they were asked for.
+    pub fn workloads(&self) -> Result<&Workloads> {
+        self.workloads
+            .as_ref()
+            .context("this testbed was started without workloads")
+    }
+
+    /// Simulated nodes that fit this testbed: where pods run, leases are renewed and taints left to their controller.
+    pub fn start_nodes(&self, mut options: NodeOptions) -> Result<NodeSimulator> {
+        options.workloads = self.workloads.is_some();
+        NodeSimulator::start(self.admin(), self.aws(), options)
+    }
+
     /// A port of the loopback address for something that a test starts.
     pub fn free_port() -> Result<u16> {
         ports::free_port()
@@ -143,6 +170,9 @@ impl Testbed {
     /// An error, with the end of the log, as soon as a part has ended by itself.
     pub fn health(&self) -> Result<()> {
         self.control_plane.health()?;
+        if let Some(workloads) = &self.workloads {
+            workloads.health()?;
+        }
         self.aws.process().not_crashed()
     }
 
@@ -189,11 +219,14 @@ impl Testbed {
         self.watchdog.watched()
     }
 
-    /// End everything in order: guests, controllers, API server, etcd once the API server's port is closed, AWS.
+    /// End everything in order: guests, workloads, controllers, API server, etcd once the API server's port is closed, AWS.
     pub async fn stop(self) -> Result<()> {
         let guests = std::mem::take(&mut *locked(&self.guests));
         for guest in guests.iter().filter_map(Weak::upgrade) {
             guest.kill().await?;
+        }
+        if let Some(workloads) = &self.workloads {
+            workloads.stop().await?;
         }
         self.control_plane.stop().await?;
         self.aws.stop().await?;

@@ -10,6 +10,10 @@ use super::aws_administration::SimulatedInstance;
 
 /// What the operator finds out about a node's image: nodes register with this label.
 pub const IMAGE_LABEL: &str = "instancemgr.keikoproj.io/image";
+/// By this label kwok knows whose pods to play; a node whose kubelet is dead has lost it.
+pub const SIMULATED_LABEL: &str = "sluice.test/kubelet";
+/// The name of the node's Auto Scaling group, for pods that have to run on it.
+pub const GROUP_LABEL: &str = "sluice.test/group";
 pub const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
 
 /// A node as its kubelet registers it: not ready yet.
@@ -30,6 +34,8 @@ pub fn registration(instance: &SimulatedInstance, kubelet_version: &str, labels:
                 "topology.kubernetes.io/region": region,
                 "topology.kubernetes.io/zone": instance.zone,
                 IMAGE_LABEL: instance.image_id,
+                SIMULATED_LABEL: "alive",
+                GROUP_LABEL: as_label(&instance.group_name),
             },
         },
         "spec": {"providerID": format!("aws:///{}/{}", instance.zone, instance.instance_id)},
@@ -115,6 +121,11 @@ pub fn lease(node_name: &str, uid: &str) -> Value {
             "renewTime": format!("{:.6}", now()),
         },
     })
+}
+
+/// Labels are shorter than names of groups may be.
+pub fn as_label(name: &str) -> &str {
+    name.get(..63).unwrap_or(name).trim_end_matches(['-', '_', '.'])
 }
 
 /// Amazon's names tell: a family such as `m7g` runs on its own processors.

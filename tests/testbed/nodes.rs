@@ -24,6 +24,8 @@ pub struct NodeOptions {
     pub labels: BTreeMap<String, String>,
     /// Needed only where the node lifecycle controller runs.
     pub renew_leases: bool,
+    /// Pods run here: leases are renewed, taints left to the node lifecycle controller, and pods go with their node.
+    pub workloads: bool,
     /// How often the simulated AWS is asked for its instances.
     pub interval: Duration,
 }
@@ -36,6 +38,7 @@ impl Default for NodeOptions {
             kubelet_version: "v1.33.0".into(),
             labels: BTreeMap::new(),
             renew_leases: false,
+            workloads: false,
             interval: Duration::from_millis(100),
         }
     }
@@ -98,7 +101,8 @@ impl NodeSimulator {
         locked(&self.wishes).forced.insert(instance_id.to_owned(), ready);
     }
 
-    /// The kubelet of this instance is dead: it neither registers nor reports nor renews its lease.
+    /// The kubelet of this instance is dead: it neither registers nor reports nor renews its lease, and its pods
+    /// neither start nor go.
     pub fn silence(&self, instance_id: &str) {
         locked(&self.wishes).silent.insert(instance_id.to_owned());
     }

@@ -13,9 +13,19 @@ const CONTROLLERS: &[&str] = &[
     "deployment-controller",
 ];
 
+/// What pods need besides: nodes that fail are noticed, and all the usual owners of pods.
+const CONTROLLERS_OF_WORKLOADS: &[&str] = &[
+    "node-lifecycle-controller",
+    "taint-eviction-controller",
+    "pod-garbage-collector-controller",
+    "daemonset-controller",
+    "statefulset-controller",
+];
+
 #[derive(Clone, Debug)]
 pub struct TestbedOptions {
     pub(crate) controllers: Vec<String>,
+    pub(crate) workloads: bool,
     pub(crate) audit_reads: bool,
     pub(crate) api_server_flags: Vec<String>,
 }
@@ -24,6 +34,7 @@ impl Default for TestbedOptions {
     fn default() -> Self {
         Self {
             controllers: CONTROLLERS.iter().map(ToString::to_string).collect(),
+            workloads: false,
             audit_reads: false,
             api_server_flags: Vec::new(),
         }
@@ -35,6 +46,16 @@ impl TestbedOptions {
     #[must_use]
     pub fn controller(mut self, name: &str) -> Self {
         self.controllers.push(name.to_owned());
+        self
+    }
+
+    /// Schedule pods and play their life: kube-scheduler, kwok, and the controllers that own pods. Start the nodes by
+    /// [`super::Testbed::start_nodes`]: unrenewed leases turn nodes Unknown here.
+    #[must_use]
+    pub fn workloads(mut self) -> Self {
+        self.workloads = true;
+        self.controllers
+            .extend(CONTROLLERS_OF_WORKLOADS.iter().map(ToString::to_string));
         self
     }
 

@@ -1,4 +1,4 @@
-//! Owns the one testbed that most tests share, since starting one costs seconds.
+//! Owns the testbeds that most tests share, since starting one costs seconds.
 //!
 //! It must not be changed by a test in a way that others see: own names for everything, faults with a match, and
 //! an own testbed for whatever stops, pauses or resets a part.
@@ -6,7 +6,7 @@
 use anyhow::{Result, anyhow};
 use tokio::sync::OnceCell;
 
-use super::Testbed;
+use super::{Testbed, TestbedOptions};
 
 /// The shared testbed; the first caller starts it. It ends with this process, by its watchdog.
 ///
@@ -14,11 +14,25 @@ use super::Testbed;
 /// testbed keeps may belong to a runtime. Its children are waited for by threads, its clients made for each caller.
 pub async fn shared() -> Result<&'static Testbed> {
     static SHARED: OnceCell<Result<Testbed, String>> = OnceCell::const_new();
-    let started =
-        SHARED.get_or_init(|| async { Testbed::start("shared").await.map_err(|problem| format!("{problem:#}")) });
+    started_once(&SHARED, "shared", TestbedOptions::default()).await
+}
+
+/// The same with a scheduler and pods that live, a testbed of its own: tests of the other one have no live leases.
+pub async fn shared_with_workloads() -> Result<&'static Testbed> {
+    static SHARED: OnceCell<Result<Testbed, String>> = OnceCell::const_new();
+    started_once(&SHARED, "workloads", TestbedOptions::default().workloads()).await
+}
+
+async fn started_once(
+    cell: &'static OnceCell<Result<Testbed, String>>,
+    name: &str,
+    options: TestbedOptions,
+) -> Result<&'static Testbed> {
+    let started = cell.get_or_init(|| async {
+        let started = Testbed::start_with(name, options).await;
+        started.map_err(|problem| format!("{problem:#}"))
+    });
     // A second try would fail like the first and cost as long.
-    started
-        .await
-        .as_ref()
-        .map_err(|problem| anyhow!("the shared testbed did not start: {problem}"))
+    let started = started.await.as_ref();
+    started.map_err(|problem| anyhow!("the shared testbed {name} did not start: {problem}"))
 }

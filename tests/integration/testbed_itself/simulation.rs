@@ -1,14 +1,13 @@
 //! Proves the simulated AWS's handle and the simulated kubelets. What the simulation answers is proved beside it.
 
 use anyhow::{Context, Result, ensure};
-use aws_sdk_autoscaling::types::LaunchTemplateSpecification;
-use aws_sdk_ec2::types::RequestLaunchTemplateData;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
+use super::groups::make_group;
 use super::{SOON, gone};
-use crate::testbed::{Aws, Fault, NodeOptions, NodeSimulator, Seed, Testbed, shared};
+use crate::testbed::{Fault, NodeOptions, NodeSimulator, Testbed, shared};
 
 const IMAGE_LABEL: &str = "instancemgr.keikoproj.io/image";
 
@@ -155,36 +154,6 @@ async fn nodes_come_ready_and_go_with_their_instances() -> Result<()> {
         })
         .await?;
     assert_eq!(simulator.problem(), None);
-    Ok(())
-}
-
-/// A launch template of this image and a group of so many instances, as the operator would make them.
-async fn make_group(aws: &Aws, seed: &Seed, name: &str, image: &str, size: i32) -> Result<()> {
-    let sdk = aws.sdk_config();
-    let data = RequestLaunchTemplateData::builder()
-        .image_id(image)
-        .instance_type("m5.large".into())
-        .build();
-    let ec2 = aws_sdk_ec2::Client::new(&sdk);
-    ec2.create_launch_template()
-        .launch_template_name(name)
-        .launch_template_data(data)
-        .send()
-        .await?;
-    let template = LaunchTemplateSpecification::builder()
-        .launch_template_name(name)
-        .version("1")
-        .build();
-    aws_sdk_autoscaling::Client::new(&sdk)
-        .create_auto_scaling_group()
-        .auto_scaling_group_name(name)
-        .launch_template(template)
-        .min_size(0)
-        .max_size(5)
-        .desired_capacity(size)
-        .vpc_zone_identifier(seed.subnet_ids.join(","))
-        .send()
-        .await?;
     Ok(())
 }
 

@@ -45,13 +45,15 @@ def _network(ec2: object, cluster: str) -> tuple[str, list[str], str]:
             subnets.sort(key=lambda subnet: subnet.availability_zone)
             group = ec2.get_security_group_from_name(f"{cluster}-nodes", vpc_id=vpc.id)
             return vpc.id, [subnet.id for subnet in subnets], group.id
-    vpc = ec2.create_vpc("10.0.0.0/16", tags=[{"Key": "Name", "Value": cluster}])
+    # Names of nodes stem from addresses: clusters that share a control plane must not share addresses.
+    prefix = f"10.{sum(vpc.cidr_block.startswith('10.') for vpc in ec2.vpcs.values())}"
+    vpc = ec2.create_vpc(f"{prefix}.0.0/16", tags=[{"Key": "Name", "Value": cluster}])
     subnet_ids = []
     for position, letter in enumerate("abc"):
         subnet = ec2.create_subnet(
             vpc.id,
             # 4,091 addresses each: room for thousands of instances.
-            f"10.0.{position * 16}.0/20",
+            f"{prefix}.{position * 16}.0/20",
             availability_zone=f"{ec2.region_name}{letter}",
         )
         subnet.add_tags({"Name": f"{cluster}-{letter}", f"kubernetes.io/cluster/{cluster}": "shared"})
