@@ -23,7 +23,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the operator.
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// Print the custom resource definitions as YAML.
     Crds(CrdsArguments),
 }
@@ -60,6 +60,12 @@ pub struct RunArguments {
     /// Launch template versions kept even if nothing needs them; 0 means 2, as with the peer.
     #[arg(long, env = "SLUICE_CONFIG_RETENTION", default_value = "2", value_parser = retention)]
     pub config_retention: usize,
+    /// How many groups are rolled out at the same time, over the whole fleet.
+    #[arg(long, env = "SLUICE_MAX_CONCURRENT_ROLLOUTS", default_value = "10", value_parser = slots)]
+    pub max_concurrent_rollouts: usize,
+    /// Name of the node that the operator runs on, so that it goes last; the chart sets it.
+    #[arg(long, env = "NODE_NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub node_name: Option<String>,
     /// Address for health and metrics.
     #[arg(long, env = "SLUICE_METRICS_ADDR", default_value = "0.0.0.0:8080", value_parser = address)]
     pub metrics_addr: SocketAddr,
@@ -98,6 +104,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 fn retention(text: &str) -> Result<usize, String> {
     let number: usize = text.parse().map_err(|_| "write a number".to_owned())?;
     Ok(if number == 0 { 2 } else { number })
+}
+
+/// A number of rollouts, at least one.
+fn slots(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "write a number from 1".to_owned())
 }
 
 /// A pause between polls, in the words of the settings: 30s, 5m, 1h30m.

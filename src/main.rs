@@ -30,7 +30,7 @@ fn run() -> anyhow::Result<()> {
             tokio::runtime::Builder::new_multi_thread()
                 .enable_all()
                 .build()?
-                .block_on(manager::run(arguments))
+                .block_on(manager::run(*arguments))
         }
         Command::Crds(arguments) => crds(arguments.directory.as_deref()),
     }

@@ -36,12 +36,13 @@ impl NodeWriter {
         Self { api: Api::all(client) }
     }
 
-    /// Reads the Node and makes the edit, if anything of it is missing and the Node stands for that instance.
+    /// Reads the Node and makes the edit, if anything of it is missing and the Node stands for that instance. Returns the Node
+    /// as it is then.
     ///
     /// # Errors
     /// The failure of a call. Class `NotFound` when the Node is gone or stands for another instance: then nothing is written.
     /// Class `Busy` when somebody wrote in between again and again.
-    pub async fn edit(&self, node: &str, instance_id: &str, edit: &NodeEdit) -> Result<(), Failure> {
+    pub async fn edit(&self, node: &str, instance_id: &str, edit: &NodeEdit) -> Result<Node, Failure> {
         let mut attempt = 1;
         loop {
             match self.try_edit(node, instance_id, edit).await {
@@ -51,11 +52,11 @@ impl NodeWriter {
         }
     }
 
-    async fn try_edit(&self, name: &str, instance_id: &str, edit: &NodeEdit) -> Result<(), Failure> {
+    async fn try_edit(&self, name: &str, instance_id: &str, edit: &NodeEdit) -> Result<Node, Failure> {
         let node = call("kubernetes:get nodes", self.api.get(name)).await?;
         is_of_instance(&node, instance_id)?;
         let Some(mut patch) = change(&node, edit) else {
-            return Ok(());
+            return Ok(node);
         };
         patch["metadata"]["resourceVersion"] = json!(node.metadata.resource_version);
         let parameters = PatchParams {
@@ -63,9 +64,7 @@ impl NodeWriter {
             ..PatchParams::default()
         };
         let patch = Patch::Merge(&patch);
-        call("kubernetes:patch nodes", self.api.patch(name, &parameters, &patch))
-            .await
-            .map(drop)
+        call("kubernetes:patch nodes", self.api.patch(name, &parameters, &patch)).await
     }
 }
 

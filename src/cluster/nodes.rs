@@ -94,30 +94,61 @@ pub fn trim(node: &mut Node) {
 /// Nodes by the instance behind them.
 #[derive(Debug, Default)]
 pub struct NodeIndex {
-    by_instance: Mutex<HashMap<String, facts::Node>>,
+    by_instance: Mutex<HashMap<String, Seen>>,
+}
+
+/// A node, and which state of it.
+#[derive(Clone, Debug)]
+struct Seen {
+    fact: facts::Node,
+    uid: Option<String>,
+    version: u64,
+}
+
+impl Seen {
+    fn of(node: &Node) -> Option<Self> {
+        Some(Self {
+            fact: fact(node)?,
+            uid: node.metadata.uid.clone(),
+            version: version(node),
+        })
+    }
+}
+
+/// The resourceVersion as a number; it grows with each write of an object (Kubernetes, "Resource versions").
+fn version(node: &Node) -> u64 {
+    let text = node.metadata.resource_version.as_deref();
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 impl NodeIndex {
-    /// Takes in a Node that came, changed or went. Returns its instance id if anything that decisions read is different.
+    /// Takes in a Node that came, changed or went, also as a write of ours returned it. Returns its instance id if anything
+    /// that decisions read is different. The watch may still bring a state from before our write: that is passed over.
     pub fn touched(&self, node: &Node, gone: bool) -> Option<String> {
-        let fact = fact(node)?;
+        let seen = Seen::of(node)?;
         let mut index = self.lock();
-        let id = fact.instance_id.clone();
+        let id = seen.fact.instance_id.clone();
+        if let Some(known) = index.get(&id)
+            && known.uid == seen.uid
+            && known.version > seen.version
+        {
+            return None;
+        }
+        let after = (!gone).then(|| seen.fact.clone());
         let before = if gone {
             index.remove(&id)
         } else {
-            index.insert(id.clone(), fact.clone())
+            index.insert(id.clone(), seen)
         };
-        let after = (!gone).then_some(fact);
-        (before != after).then_some(id)
+        (before.map(|before| before.fact) != after).then_some(id)
     }
 
     /// Starts over from a complete list.
     pub fn replace<'a>(&self, nodes: impl IntoIterator<Item = &'a Node>) {
         let fresh = nodes
             .into_iter()
-            .filter_map(fact)
-            .map(|fact| (fact.instance_id.clone(), fact))
+            .filter_map(Seen::of)
+            .map(|seen| (seen.fact.instance_id.clone(), seen))
             .collect();
         *self.lock() = fresh;
     }
@@ -125,10 +156,18 @@ impl NodeIndex {
     /// The node on an instance.
     #[must_use]
     pub fn on(&self, instance_id: &str) -> Option<facts::Node> {
-        self.lock().get(instance_id).cloned()
+        self.lock().get(instance_id).map(|seen| seen.fact.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, facts::Node>> {
+    /// Whether there is a Ready node that takes pods besides the one of this name.
+    #[must_use]
+    pub fn refuge(&self, besides: Option<&str>) -> bool {
+        self.lock()
+            .values()
+            .any(|seen| seen.fact.ready && !seen.fact.cordoned && Some(seen.fact.name.as_str()) != besides)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Seen>> {
         self.by_instance.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -202,5 +241,40 @@ mod tests {
         assert!(index.on("i-0abc").is_some());
         index.replace([]);
         assert_eq!(index.on("i-0abc"), None);
+    }
+
+    #[test]
+    fn a_state_from_before_our_own_write_is_passed_over() {
+        let at = |version: &str, ready: &str| {
+            let mut node = node(ready);
+            node.metadata.resource_version = Some(version.to_owned());
+            node
+        };
+        let index = NodeIndex::default();
+        index.touched(&at("9", "False"), false);
+        assert!(index.touched(&at("11", "True"), false).is_some(), "our write");
+        assert_eq!(index.touched(&at("10", "False"), false), None);
+        assert!(index.on("i-0abc").unwrap().ready);
+        assert!(index.touched(&at("100", "False"), false).is_some(), "numbers, not text");
+        let mut other = at("5", "True");
+        other.metadata.uid = Some("another".to_owned());
+        assert!(index.touched(&other, false).is_some(), "made anew");
+    }
+
+    #[test]
+    fn a_refuge_is_ready_and_takes_pods() {
+        let index = NodeIndex::default();
+        assert!(!index.refuge(None));
+        let mut open = node("True");
+        open.spec.as_mut().unwrap().unschedulable = None;
+        index.touched(&open, false);
+        assert!(index.refuge(None) && index.refuge(Some("other")) && !index.refuge(Some("ip-10-0-0-1")));
+        for other in [node("True"), {
+            open.status = node("False").status;
+            open.clone()
+        }] {
+            index.replace([&other]);
+            assert!(!index.refuge(None), "cordoned, or not Ready");
+        }
     }
 }

@@ -41,9 +41,11 @@ use crate::cluster::pods::PodWatches;
 use crate::cluster::requests::RequestWriter;
 use crate::cluster::stores::WatchState;
 use crate::controllers::backoff::Backoff;
+use crate::controllers::instance_group::answers::Answers;
 use crate::controllers::instance_group::context::{Context, GuardedGroup, Wakes};
 use crate::controllers::instance_group::followers::{Followed, Followers};
 use crate::controllers::instance_group::orphans::Orphans;
+use crate::controllers::instance_group::slots::Slots;
 use crate::controllers::instance_group::terminations::Terminations;
 use crate::controllers::instance_group::{self, NAME};
 use crate::controllers::unreadable::Unreadable;
@@ -180,6 +182,9 @@ fn context(
         own_requests: OwnWrites::default(),
         orphans,
         terminations: Terminations::default(),
+        answers: Answers::default(),
+        slots: Slots::new(arguments.max_concurrent_rollouts),
+        own_node: arguments.node_name.clone(),
         group_writer: GroupWriter::new(client.clone()),
         request_writer: RequestWriter::new(client.clone()),
         node_writer: NodeWriter::new(client.clone()),

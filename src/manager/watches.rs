@@ -96,6 +96,9 @@ fn watch_groups(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, grou
                 shared.lookups.forget(&group.uid().unwrap_or_default());
                 shared.backoff.rested(&format!("{}/{}", name.0, name.1));
                 shared.follow(&name, BTreeSet::new());
+                if shared.slots.release(&name) {
+                    shared.slot_freed();
+                }
             }
             // Our own status write coming back must not cut a pause after a failure short.
             Ok(group) if shared.own_groups.covers(group) => {}

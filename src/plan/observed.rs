@@ -14,6 +14,7 @@ use super::facts::{
 };
 use super::launch::Ground;
 use super::problem::Problem;
+use super::rollout::Hold;
 use super::wanted::Wanted;
 use crate::api::Reason;
 use crate::api::instance_group::InstanceGroup;
@@ -50,8 +51,27 @@ pub struct Observed {
     pub nodes: BTreeMap<String, Node>,
     /// Pods by instance id, of the nodes that the plan before asked about.
     pub pods: BTreeMap<String, Fact<Vec<Pod>>>,
+    /// Name of the node that this operator runs on, where it is known.
+    pub own_node: Option<String>,
+    /// Whether the cluster has a Ready node that takes pods besides that one.
+    pub refuge: bool,
+    /// Why no rollout may start or take a further node now, if so.
+    pub hold: Option<Hold>,
+    /// The fleet's slots for rollouts.
+    pub slots: Slots,
     /// The last failed scaling activity, looked up only while instances are missing.
     pub failed_activity: Option<FailedActivity>,
+}
+
+/// The fleet's slots for rollouts, as this group sees them (rule R8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// Whether this group has one.
+    pub held: bool,
+    /// How many are taken, by anybody.
+    pub taken: usize,
+    /// How many there are.
+    pub all: usize,
 }
 
 impl Observed {

@@ -9,6 +9,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::facts::GroupTag;
+use super::facts::workload::PodId;
 use super::launch::LaunchInputs;
 use super::naming::VersionMark;
 use crate::api::instance_group::InstanceGroupStatus;
@@ -29,6 +30,8 @@ pub struct Plan {
     pub waits: Vec<Wait>,
     /// When to look again.
     pub wake: Wake,
+    /// Nodes whose pods the next look has to know.
+    pub look_at_pods: BTreeSet<String>,
 }
 
 /// When a group is looked at again, if nothing happens before.
@@ -61,6 +64,8 @@ pub struct Wait {
     pub reason: Reason,
     /// What it waits for and what a person can do.
     pub message: String,
+    /// When that ends, or is looked at again, if that is known.
+    pub until: Option<Timestamp>,
 }
 
 /// An Event to publish about the group.
@@ -178,7 +183,41 @@ pub enum Action {
         group: String,
         /// Instance id.
         instance_id: String,
+        /// Whether the desired capacity goes down with it, so that no other comes.
+        shrink: bool,
     },
+    /// Suspend a process of the Auto Scaling group.
+    SuspendProcess {
+        /// Group name.
+        group: String,
+        /// Process name, as `AZRebalance`.
+        process: String,
+    },
+    /// Resume a process of the Auto Scaling group.
+    ResumeProcess {
+        /// Group name.
+        group: String,
+        /// Process name.
+        process: String,
+    },
+    /// Change a Node object.
+    EditNode {
+        /// Node name.
+        node: String,
+        /// Instance that has to be behind it.
+        instance_id: String,
+        /// What changes.
+        edit: NodeEdit,
+    },
+    /// Ask a pod to go. The answer is a fact of the next look.
+    Evict {
+        /// Node name.
+        node: String,
+        /// Which pod.
+        pod: PodId,
+    },
+    /// Take one of the fleet's slots for rollouts, checked once more at the one place that grants them.
+    TakeSlot,
     /// Delete the Auto Scaling group with its instances.
     DeleteGroup {
         /// Group name.
@@ -334,7 +373,16 @@ impl fmt::Display for Action {
             }
             Self::PutTags { name, tags } => write!(f, "tag group {name}: {:?}", tags.keys().collect::<Vec<_>>()),
             Self::DeleteTags { name, keys } => write!(f, "untag group {name}: {keys:?}"),
-            Self::Terminate { instance_id, .. } => write!(f, "terminate {instance_id}"),
+            Self::Terminate {
+                instance_id, shrink, ..
+            } => {
+                write!(f, "terminate {instance_id}{}", if *shrink { " for good" } else { "" })
+            }
+            Self::SuspendProcess { group, process } => write!(f, "suspend {process} of group {group}"),
+            Self::ResumeProcess { group, process } => write!(f, "resume {process} of group {group}"),
+            Self::EditNode { instance_id, edit, .. } => write!(f, "{edit} {instance_id}"),
+            Self::Evict { pod, node } => write!(f, "evict {pod} from {node}"),
+            Self::TakeSlot => f.write_str("take a slot"),
             Self::DeleteGroup { name } => write!(f, "delete group {name}"),
             Self::DeleteTemplate { id } => write!(f, "delete template {id}"),
         }
@@ -354,6 +402,9 @@ impl Action {
                 | Self::MoveRequest(_)
                 | Self::ReleaseRequest(_)
                 | Self::RemoveRequest(_)
+                | Self::EditNode { .. }
+                | Self::Evict { .. }
+                | Self::TakeSlot
         )
     }
 }

@@ -22,7 +22,10 @@ pub use fargate::{EksFargateSpec, FargateSelector};
 pub use launch::{InstanceTypeSpec, LifecycleHook, MetadataOptions, MixedInstancesPolicy, Placement};
 pub use managed::{EksManagedConfiguration, EksManagedSpec};
 pub use node::{BootstrapOptions, NodeVolume, UserDataStage, VolumeMountOptions};
-pub use records::{BlockReason, BlockedTarget, HistoryEntry, HistoryResult, LockSource, LockStatus, RolloutRecord};
+pub use records::{
+    BlockReason, BlockedTarget, HistoryEntry, HistoryResult, JoiningInstance, LockSource, LockStatus, RolloutEnding,
+    RolloutRecord, RolloutResult,
+};
 pub use spec::{EksSpec, InstanceGroup, InstanceGroupSpec, WarmPool};
 pub use status::{CurrentState, FingerprintStatus, ImageStatus, InstanceGroupStatus, LaunchTemplateStatus};
 pub use strategy::{CrdStrategy, RollingUpdate, UpgradeStrategy};

@@ -93,13 +93,13 @@ pub enum BlockReason {
     Cancelled,
 }
 
-/// The claim of a rollout that no request stands for.
+/// A rollout under way: its claim, where no request stands for it, and what must outlive a restart of the operator.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutRecord {
-    /// Subnets that the group leaves in it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub removed_subnets: Vec<String>,
+    /// Name of the request it was claimed for; absent for a rollout that needed none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// Digest of the target.
     pub fingerprint: String,
     /// Launch template version of the target, once it exists.
@@ -108,9 +108,80 @@ pub struct RolloutRecord {
     /// Image id of the target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_id: Option<String>,
+    /// Subnets that the group leaves in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed_subnets: Vec<String>,
     /// When the rollout was claimed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
+    /// Nodes done of all nodes, such as `3/12`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+    /// Instances of the target that have not been Ready yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joining: Vec<JoiningInstance>,
+    /// Since when instances are missing that nothing on its way explains.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_since: Option<Time>,
+    /// Processes of the Auto Scaling group that the operator suspended for the time of the rollout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspended_processes: Vec<String>,
+    /// Set once the rollout stops before its end: what is left is cleared up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<RolloutEnding>,
+}
+
+/// An instance of a rollout's target that has not been Ready yet.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct JoiningInstance {
+    /// Its id.
+    pub instance_id: String,
+    /// Since when it is known.
+    pub since: Time,
+}
+
+/// Why a rollout stops before its end.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutEnding {
+    /// What stopped it.
+    pub result: RolloutResult,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, in a sentence.
+    pub message: String,
+    /// Instance that showed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<String>,
+    /// Since when every node of the target that never became Ready is on its way out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cleared_at: Option<Time>,
+}
+
+/// What stopped a rollout.
+#[derive(
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    AsRefStr,
+    Display,
+    EnumString,
+    IntoStaticStr,
+)]
+pub enum RolloutResult {
+    /// The target does not work.
+    Failed,
+    /// A person cancelled it, or deleted its request.
+    Cancelled,
+    /// The group was locked while it ran without a request.
+    Locked,
 }
 
 /// One finished change of what the group boots.

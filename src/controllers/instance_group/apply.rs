@@ -4,7 +4,7 @@
 //! anew. The log line of each effect is the action's own text.
 
 use kube::{Resource, ResourceExt};
-use tracing::info;
+use tracing::{debug, info};
 
 use super::context::Context;
 use crate::api::instance_group::InstanceGroup;
@@ -12,8 +12,9 @@ use crate::api::upgrade_request::InstanceGroupUpgradeRequest;
 use crate::aws::autoscaling::{GroupChange, NewGroup};
 use crate::aws::launch_templates::NewTemplate;
 use crate::clock;
+use crate::plan::facts::workload::PodId;
 use crate::plan::facts::{Failure, FailureClass};
-use crate::plan::step::{Action, Notice, RequestMove, RequestRef};
+use crate::plan::step::{Action, NodeEdit, Notice, RequestMove, RequestRef};
 
 /// How far a pass came.
 pub struct Applied {
@@ -52,6 +53,16 @@ pub async fn apply(
             Action::MoveRequest(step) => move_request(context, requests, step).await,
             Action::ReleaseRequest(request) => release(context, group, request).await,
             Action::RemoveRequest(request) => remove(context, group, request).await,
+            Action::EditNode {
+                node,
+                instance_id,
+                edit,
+            } => edit_node(context, node, instance_id, edit).await,
+            Action::Evict { pod, .. } => {
+                evict(context, pod).await;
+                Ok(())
+            }
+            Action::TakeSlot => take_slot(context, group),
             _ => not_news(at_aws(context, action).await),
         };
         if let Err(failure) = result {
@@ -166,6 +177,44 @@ async fn move_request(
     Ok(())
 }
 
+/// Changes a Node. One that is gone needs no change; the next look sees that.
+async fn edit_node(context: &Context, node: &str, instance_id: &str, edit: &NodeEdit) -> Result<(), Failure> {
+    match context.node_writer.edit(node, instance_id, edit).await {
+        Ok(written) => {
+            context.nodes.touched(&written, false);
+            Ok(())
+        }
+        Err(failure) if failure.class == FailureClass::NotFound => {
+            info!(%failure, "the node is gone");
+            Ok(())
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Asks a pod to go. A refusal is an answer for the next look, not a failure of this one.
+async fn evict(context: &Context, pod: &PodId) {
+    let kind = context.evictions.evict(pod).await;
+    debug!(%pod, answer = ?kind, "eviction");
+    context.answers.keep(&pod.uid, kind, clock::now());
+}
+
+/// Takes a slot, if nobody was faster.
+fn take_slot(context: &Context, group: &InstanceGroup) -> Result<(), Failure> {
+    if context
+        .slots
+        .take(&(group.namespace().unwrap_or_default(), group.name_any()))
+    {
+        return Ok(());
+    }
+    Err(Failure {
+        class: FailureClass::Busy,
+        action: "kubernetes:slots".to_owned(),
+        code: None,
+        message: "another group took the last slot for rollouts".to_owned(),
+    })
+}
+
 async fn release(context: &Context, group: &InstanceGroup, request: &RequestRef) -> Result<(), Failure> {
     let namespace = group.namespace().unwrap_or_default();
     context.request_writer.release(&namespace, request).await?;
@@ -242,11 +291,17 @@ async fn at_aws(context: &Context, action: &Action) -> Result<(), Failure> {
         }
         Action::PutTags { name, tags } => aws.put_group_tags(name, tags).await,
         Action::DeleteTags { name, keys } => aws.delete_group_tags(name, keys).await,
-        Action::Terminate { group, instance_id } => {
-            aws.terminate_instance(group, instance_id, false).await?;
+        Action::Terminate {
+            group,
+            instance_id,
+            shrink,
+        } => {
+            aws.terminate_instance(group, instance_id, *shrink).await?;
             context.terminations.terminated(instance_id);
             Ok(())
         }
+        Action::SuspendProcess { group, process } => aws.suspend_processes(group, &[process.clone()].into()).await,
+        Action::ResumeProcess { group, process } => aws.resume_processes(group, &[process.clone()].into()).await,
         Action::DeleteGroup { name } => aws.delete_group(name, true).await,
         Action::DeleteTemplate { id } => aws.delete_launch_template(id).await,
         Action::AddFinalizer
@@ -255,6 +310,9 @@ async fn at_aws(context: &Context, action: &Action) -> Result<(), Failure> {
         | Action::OpenRequest(_)
         | Action::MoveRequest(_)
         | Action::ReleaseRequest(_)
-        | Action::RemoveRequest(_) => Ok(()),
+        | Action::RemoveRequest(_)
+        | Action::EditNode { .. }
+        | Action::Evict { .. }
+        | Action::TakeSlot => Ok(()),
     }
 }

@@ -13,8 +13,10 @@ use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::reflector::{ObjectRef, Store};
 use tokio_util::sync::CancellationToken;
 
+use super::answers::Answers;
 use super::followers::{Followed, Followers, GroupName};
 use super::orphans::Orphans;
+use super::slots::Slots;
 use super::terminations::Terminations;
 use crate::api::{InstanceGroup, InstanceGroupUpgradeRequest};
 use crate::aws::Connection;
@@ -64,6 +66,12 @@ pub struct Context {
     pub orphans: Orphans,
     /// Our terminations that AWS may not show yet.
     pub terminations: Terminations,
+    /// How our evictions were answered.
+    pub answers: Answers,
+    /// The fleet's slots for rollouts.
+    pub slots: Slots,
+    /// Name of the node that this operator runs on, where it is known.
+    pub own_node: Option<String>,
     /// Writes groups.
     pub group_writer: GroupWriter,
     /// Writes requests.
@@ -129,6 +137,13 @@ impl Context {
         });
         self.clusters.follow(clusters.clone());
         self.inventory.set_cluster_names(clusters);
+    }
+
+    /// Wakes as many of the groups that wait for a slot as there are free ones.
+    pub fn slot_freed(&self) {
+        for (namespace, name) in self.followers.of(&Followed::Slot).into_iter().take(self.slots.free()) {
+            self.wakes.wake(&namespace, &name);
+        }
     }
 
     /// Wakes every group.

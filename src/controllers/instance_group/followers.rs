@@ -26,6 +26,8 @@ pub enum Followed {
     Pods(String),
     /// The budgets of pods: the group waits for one.
     Budgets,
+    /// The fleet's slots for rollouts: the group waits for one.
+    Slot,
 }
 
 /// Namespace and name of a group.

@@ -2,14 +2,17 @@
 //!
 //! Owns the wiring: which changes wake which groups, and the four lines of a reconcile. Must not decide or write by itself.
 
+pub mod answers;
 pub mod apply;
 pub mod context;
 pub mod followers;
 pub mod observe;
 pub mod orphans;
+pub mod slots;
 pub mod status;
 pub mod terminations;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,12 +24,16 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Config, applier};
 use tracing::{Instrument, debug, info, info_span, warn};
 
+use crate::api::Reason;
 use crate::api::instance_group::InstanceGroup;
+use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase};
 use crate::clock;
+use crate::cluster::stores::find;
 use crate::plan::facts::{Failure, FailureClass};
-use crate::plan::step::Wake;
-use crate::plan::{Plan, plan_group};
+use crate::plan::step::{Action, Wake};
+use crate::plan::{Observed, Plan, plan_group};
 use context::{Context, GuardedGroup};
+use followers::{Followed, GroupName};
 
 /// Name of the controller in flags, metrics and Events.
 pub const NAME: &str = "instance-group";
@@ -41,6 +48,7 @@ pub async fn run(
     workers: u16,
     stop: impl Future<Output = ()> + Send + 'static,
 ) {
+    fill_slots(&context);
     let queue = wakes.map(Ok::<_, std::convert::Infallible>).take_until(Box::pin(stop));
     let config = Config::default().concurrency(workers);
     let store = context.groups.clone();
@@ -90,14 +98,16 @@ async fn reconcile(guarded: Arc<GuardedGroup>, context: Arc<Context>) -> Result<
 
 async fn look(context: &Context, group: &InstanceGroup) -> Requeue {
     let timer = context.metrics.start();
-    let mut observed = Box::pin(observe::observe(context, group)).await;
+    let (mut observed, follows) = Box::pin(observe::observe(context, group)).await;
     let mut plan = plan_group(&observed);
     if plan.opens_request() {
         // What changes is shown against what is approved; only now is it worth a call.
         observe::add_approved_inputs(context, &mut observed).await;
         plan = plan_group(&observed);
     }
+    follow(context, group, &plan, follows);
     let applied = apply::apply(context, group, &observed.requests, &plan.actions).await;
+    keep_slot(context, group, &observed, &plan);
     if applied.cut_short {
         info!("asked to stop: the rest is left to the next start");
         return Requeue::await_change();
@@ -107,6 +117,68 @@ async fn look(context: &Context, group: &InstanceGroup) -> Requeue {
     let requeue = next_look(context, group, &plan, failure.as_ref());
     timer.done(failure.as_ref().map(|failure| failure.class));
     requeue
+}
+
+/// Says what the group waits for, so that it is woken by exactly that. A pod or a budget may change while the plan is carried
+/// out, so it is said before.
+fn follow(context: &Context, group: &InstanceGroup, plan: &Plan, mut follows: BTreeSet<Followed>) {
+    let name = (group.namespace().unwrap_or_default(), group.name_any());
+    let waited = context.followers.follows(&name, &Followed::Slot);
+    follows.extend(plan.look_at_pods.iter().cloned().map(Followed::Pods));
+    if !plan.look_at_pods.is_empty() {
+        follows.insert(Followed::Budgets);
+    }
+    let waits = plan.waits.iter().any(|wait| wait.reason == Reason::WaitsForSlot);
+    if waits {
+        follows.insert(Followed::Slot);
+    }
+    context.follow(&name, follows);
+    // One that does not want its turn any more lets the next have it.
+    if waited && !waits {
+        context.slot_freed();
+    }
+}
+
+/// Keeps the group's slot while it rolls out or is about to, and gives it back otherwise.
+fn keep_slot(context: &Context, group: &InstanceGroup, observed: &Observed, plan: &Plan) {
+    let name = (group.namespace().unwrap_or_default(), group.name_any());
+    let about_to = plan.actions.iter().any(|action| match action {
+        Action::TakeSlot => true,
+        Action::MoveRequest(step) => step.status.phase == Some(Phase::InProgress),
+        _ => false,
+    });
+    if about_to || plan.status.rollout.is_some() || rolls(&observed.requests) {
+        if context.slots.seen_by(&name).held || plan.status.rollout.is_some() {
+            context.slots.rolls(&name);
+        }
+    } else if context.slots.release(&name) {
+        context.slot_freed();
+    }
+}
+
+fn rolls(requests: &[InstanceGroupUpgradeRequest]) -> bool {
+    requests.iter().any(|request| request.phase() == Phase::InProgress)
+}
+
+/// Fills the slots from what is being rolled out: no other group may start before that is known.
+fn fill_slots(context: &Context) {
+    let groups = context.groups.state();
+    let rolling = groups.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+    let rolling = rolling.filter(|group| group.status.as_ref().is_some_and(|status| status.rollout.is_some()));
+    let mut names: BTreeSet<GroupName> = rolling
+        .map(|group| (group.namespace().unwrap_or_default(), group.name_any()))
+        .collect();
+    for guarded in context.requests.state() {
+        if let Ok(request) = &guarded.0
+            && request.phase() == Phase::InProgress
+        {
+            let group = request.spec.instance_group_ref.name.clone();
+            names.insert((request.namespace().unwrap_or_default(), group));
+        }
+    }
+    // A request whose group is gone rolls nothing.
+    names.retain(|(namespace, name)| find(&context.groups, Some(namespace), name).is_some());
+    context.slots.fill(names);
 }
 
 /// When to look again.

@@ -18,6 +18,7 @@ use crate::aws::inventory::Freshness;
 use crate::aws::lookups::Asker;
 use crate::clock;
 use crate::cluster::stores::find;
+use crate::plan::facts::workload::Pod;
 use crate::plan::facts::{AutoScalingGroup, Fact, FailedActivity, Failure, Image, LaunchTemplate, Node, Parameter};
 use crate::plan::group::{in_motion, scaling_group_name, template_name};
 use crate::plan::image::{ImageSource, image_source};
@@ -26,20 +27,21 @@ use crate::plan::target::Approved;
 use crate::plan::wanted::Wanted;
 use crate::plan::{LookUps, Observed};
 
-/// Looks at everything for one group.
-pub async fn observe(context: &Context, group: &InstanceGroup) -> Observed {
+/// Looks at everything for one group. Also answers what the group follows from now on, as far as the look tells.
+pub async fn observe(context: &Context, group: &InstanceGroup) -> (Observed, BTreeSet<Followed>) {
     let mut follows = BTreeSet::new();
     let namespace = group.namespace().unwrap_or_default();
+    let group_name = (namespace.clone(), group.name_any());
     follows.insert(Followed::Namespace(namespace.clone()));
     let requests = requests(context, group);
     let settings_keys = settings_keys(context);
     // Who waits for instances must not wait for the next poll as well.
-    let waited = context
-        .followers
-        .follows(&(namespace.clone(), group.name_any()), &Followed::Motion);
+    let waited = context.followers.follows(&group_name, &Followed::Motion);
     let moving = group.is_being_deleted() || waited || in_motion(group, &requests);
     let scaling_group = scaling_group(context, group, moving, &mut follows).await;
     let template = template(context, group, moving, &scaling_group, &mut follows).await;
+    let nodes = nodes(context, &scaling_group);
+    let pods = pods(context, &nodes);
     let mut observed = Observed {
         now: clock::now(),
         group: group.clone(),
@@ -47,9 +49,13 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> Observed {
         kept_versions: context.kept_versions,
         settings_keys,
         requests,
-        nodes: nodes(context, &scaling_group),
+        nodes,
         troubles: troubles(context),
-        pods: BTreeMap::new(),
+        pods,
+        own_node: context.own_node.clone(),
+        refuge: context.nodes.refuge(context.own_node.as_deref()),
+        hold: None,
+        slots: context.slots.seen_by(&group_name),
         failed_activity: None,
         scaling_group,
         template,
@@ -68,8 +74,7 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> Observed {
     if waits_for_nodes(&observed) {
         follows.insert(Followed::Motion);
     }
-    context.follow(&(namespace, group.name_any()), follows);
-    observed
+    (observed, follows)
 }
 
 /// The requests that name this very group, oldest first, each in its newest known state.
@@ -183,6 +188,24 @@ fn nodes(context: &Context, scaling_group: &Fact<AutoScalingGroup>) -> BTreeMap<
     instances
         .iter()
         .filter_map(|instance| Some((instance.id.clone(), context.nodes.on(&instance.id)?)))
+        .collect()
+}
+
+/// The pods of those nodes that the plan before asked about, with how our evictions of them were answered.
+fn pods(context: &Context, nodes: &BTreeMap<String, Node>) -> BTreeMap<String, Fact<Vec<Pod>>> {
+    let watched = context.pods.nodes();
+    let asked_about = nodes.iter().filter(|(_, node)| watched.contains(&node.name));
+    asked_about
+        .map(|(instance, node)| {
+            let pods = context.pods.facts(&node.name, &context.budgets);
+            let with_answers = pods.map(|mut pods| {
+                for pod in &mut pods {
+                    pod.answer = context.answers.of(&pod.id.uid);
+                }
+                pods
+            });
+            (instance.clone(), with_answers)
+        })
         .collect()
 }
 

@@ -3,6 +3,8 @@
 //! Owns how a decision becomes actions, conditions, a headline and the time of the next look. Must not decide
 //! anything itself.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -29,6 +31,7 @@ pub struct Draft<'a> {
     notices: Vec<Notice>,
     waits: Vec<Wait>,
     wake: Wake,
+    look_at_pods: BTreeSet<String>,
 }
 
 impl<'a> Draft<'a> {
@@ -45,6 +48,7 @@ impl<'a> Draft<'a> {
             notices: Vec::new(),
             waits: Vec::new(),
             wake: Wake::OnEvent,
+            look_at_pods: BTreeSet::new(),
         }
     }
 
@@ -101,7 +105,18 @@ impl<'a> Draft<'a> {
         self.waits.push(Wait {
             reason,
             message: message.to_owned(),
+            until: None,
         });
+    }
+
+    /// Says what a rollout waits for.
+    pub fn waits_in_rollout(&mut self, waits: Vec<Wait>) {
+        self.waits.extend(waits);
+    }
+
+    /// Asks that the next look knows the pods of these nodes.
+    pub fn look_at_pods(&mut self, nodes: BTreeSet<String>) {
+        self.look_at_pods.extend(nodes);
     }
 
     /// Sets a condition that holds, or does not.
@@ -190,6 +205,7 @@ impl<'a> Draft<'a> {
             notices: self.notices,
             waits: self.waits,
             wake: self.wake,
+            look_at_pods: self.look_at_pods,
         }
     }
 }

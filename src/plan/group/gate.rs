@@ -12,6 +12,7 @@ use crate::plan::facts::Fact;
 use crate::plan::launch::render;
 use crate::plan::naming::block_key;
 use crate::plan::problem::Problem;
+use crate::plan::rollout::Hold;
 use crate::plan::step::{Action, RequestRef};
 use crate::plan::target::Target;
 
@@ -25,17 +26,20 @@ const FAILED_KEPT: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// Decides on the group's requests and on its next rollout.
 pub fn plan(draft: &mut Draft<'_>, standing: &Standing<'_>) {
-    if deleted_by_a_person(draft) || rollout::retreat(draft, standing) {
+    if deleted_by_a_person(draft) {
         return;
     }
-    if let Some(rollout) = rollout::running(draft, standing) {
+    if let Some(rollout) = rollout::under_way(draft, standing) {
         draft.status.upgrade_request = rollout
             .request
             .as_ref()
             .map(|request| requests::name(request).to_owned());
-        return rollout::advance(draft, standing, &rollout);
+        return rollout::proceed(draft, standing, &rollout);
     }
     draft.status.upgrade_request = None;
+    if rollout::leftovers(draft, standing) {
+        return records::rest(draft, standing);
+    }
     if retried(draft) {
         return;
     }
@@ -307,6 +311,14 @@ fn claim(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroup
     match draft.observed.image(image_id) {
         Fact::Unknown(failure) => wait(draft, &Problem::Unknown(failure)),
         Fact::Found(image) if image.can_launch() => {
+            if let Err((reason, message, until)) = may_start(draft, request.spec.urgent) {
+                requests::hold_until(draft, request, reason, &format!("approved; {message}"), until);
+                return waits_for_turn(draft, standing, reason, &message, until);
+            }
+            if !draft.observed.slots.held {
+                draft.act(Action::TakeSlot);
+                return draft.again();
+            }
             requests::claim(draft, request);
             draft.headline(
                 CurrentState::InitUpgrade,
@@ -336,7 +348,7 @@ fn unusable(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGr
 fn image_gone(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUpgradeRequest, image_id: &str) {
     let message = format!("image {image_id} was approved and cannot be launched any more; no node was touched");
     if requests::block(draft, &standing.approved, request, BlockReason::Failed, &message) {
-        requests::fail(draft, request, "ImageUnavailable", &message);
+        requests::fail(draft, request, "ImageUnavailable", &message, None);
     }
     draft.again();
 }
@@ -351,13 +363,22 @@ fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
     if standing.lock.locked() || opening::is_minor_step(standing, target) {
         return open(draft, standing, target, reason);
     }
+    if let Err((reason, message, until)) = may_start(draft, false) {
+        let message = format!("image {} waits: {message}", target.image.id);
+        return waits_for_turn(draft, standing, reason, &message, until);
+    }
+    if !draft.observed.slots.held {
+        records::rest(draft, standing);
+        draft.act(Action::TakeSlot);
+        return draft.again();
+    }
     let time = draft.time();
     draft.status.rollout = Some(RolloutRecord {
         fingerprint: fingerprint.clone(),
-        launch_template_version: None,
         image_id: Some(target.image.id.clone()),
         removed_subnets: target.removed_subnets.iter().cloned().collect(),
         started_at: Some(time),
+        ..RolloutRecord::default()
     });
     draft.headline(
         CurrentState::InitUpgrade,
@@ -370,6 +391,56 @@ fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
         format!("not locked: the rollout of image {} starts ({reason})", target.image.id),
     );
     draft.again();
+}
+
+/// Whether a rollout may start now; if not, why, and until when that is so, if known (rule R8, gate cases D10 to D12).
+fn may_start(draft: &Draft<'_>, urgent: bool) -> Result<(), (Reason, String, Option<Timestamp>)> {
+    match &draft.observed.hold {
+        Some(Hold::Freeze { reason, until }) => {
+            let why = if reason.is_empty() {
+                String::new()
+            } else {
+                format!(": {reason}")
+            };
+            return Err((Reason::Frozen, format!("upgrades are frozen{why}"), *until));
+        }
+        Some(Hold::Window { opens }) if !urgent => {
+            let when = opens.map_or_else(
+                || "none opens".to_owned(),
+                |opens| format!("waits for the one at {opens}"),
+            );
+            return Err((Reason::WindowClosed, format!("no window is open; {when}"), *opens));
+        }
+        Some(Hold::Window { .. }) | None => {}
+    }
+    let slots = draft.observed.slots;
+    if !slots.held && slots.taken >= slots.all {
+        let message = format!(
+            "waits for a slot: {} of {} rollouts run in the fleet",
+            slots.taken, slots.all
+        );
+        return Err((Reason::WaitsForSlot, message, None));
+    }
+    Ok(())
+}
+
+/// Shows that a rollout waits for its turn.
+fn waits_for_turn(
+    draft: &mut Draft<'_>,
+    standing: &Standing<'_>,
+    reason: Reason,
+    message: &str,
+    until: Option<Timestamp>,
+) {
+    records::rest(draft, standing);
+    draft.condition(ConditionType::UpgradePending, true, reason, message);
+    draft.wait(reason, message);
+    if let Some(until) = until {
+        draft.look_at(until);
+    }
+    if records::all_ready(draft, standing.scaling_group) {
+        draft.headline(CurrentState::Locked, reason, message);
+    }
 }
 
 /// Opens the request for a target. A finished one of the same name goes first: decisions do not carry over.

@@ -259,17 +259,6 @@ pub fn rest(draft: &mut Draft<'_>, standing: &Standing<'_>) {
     }
 }
 
-/// The message while a rollout waits for nodes.
-pub fn missing_nodes_in_rollout(draft: &mut Draft<'_>, group: &AutoScalingGroup, progress: &str) {
-    missing_nodes(draft, group);
-    let waits = draft.status.message.clone().unwrap_or_default();
-    draft.headline(
-        CurrentState::InitUpgrade,
-        Reason::NodesNotReady,
-        &format!("{progress}; {waits}"),
-    );
-}
-
 /// The headline while nodes are missing: with the scaling activity's own words, if one failed.
 pub fn missing_nodes(draft: &mut Draft<'_>, group: &AutoScalingGroup) {
     let ready = group

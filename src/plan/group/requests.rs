@@ -3,6 +3,9 @@
 //! Owns each transition of a request (gate rules L7 to L11) as one conditional status write with one Event. Must not decide
 //! when a transition is due; gate and rollout do. The decision block is a person's and is never written here.
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
 use crate::api::Reason;
 use crate::api::instance_group::{BlockReason, BlockedTarget, HistoryEntry, HistoryResult};
 use crate::api::upgrade_request::{
@@ -10,7 +13,8 @@ use crate::api::upgrade_request::{
     UpgradeFailure, WaitsFor,
 };
 use crate::plan::naming::block_key;
-use crate::plan::step::{Action, Notice, RequestMove, RequestRef};
+use crate::plan::rollout::drain::seconds;
+use crate::plan::step::{Action, Notice, RequestMove, RequestRef, Wait};
 use crate::plan::target::Approved;
 
 use super::draft::Draft;
@@ -91,6 +95,17 @@ fn notice(warning: bool, reason: &'static str, request: &InstanceGroupUpgradeReq
 
 /// Waits for a decision, or for its turn after one.
 pub fn hold(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason: Reason, message: &str) {
+    hold_until(draft, request, reason, message, None);
+}
+
+/// The same, where the end of the wait is known.
+pub fn hold_until(
+    draft: &mut Draft<'_>,
+    request: &InstanceGroupUpgradeRequest,
+    reason: Reason,
+    message: &str,
+    until: Option<Timestamp>,
+) {
     let mut next = status(request);
     let was = request.phase();
     let is = if request.spec.approved {
@@ -102,7 +117,7 @@ pub fn hold(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason
     next.message = Some(message.to_owned());
     next.waits_for = Some(WaitsFor {
         reason: reason.to_string(),
-        until: None,
+        until: until.map(|until| Time(seconds(until))),
     });
     let note = match (was, is) {
         (Phase::Pending, Phase::Approved) => {
@@ -154,12 +169,17 @@ pub fn progress(
     text: &str,
     counts: NodeCounts,
     message: &str,
+    wait: Option<&Wait>,
 ) {
     let Some(request) = request else { return };
     let mut next = status(request);
     next.progress = Some(text.to_owned());
     next.counts = Some(counts);
     next.message = Some(message.to_owned());
+    next.waits_for = wait.map(|wait| WaitsFor {
+        reason: wait.reason.to_string(),
+        until: wait.until.map(|until| Time(seconds(until))),
+    });
     go(draft, request, next, None);
 }
 
@@ -219,12 +239,18 @@ pub fn cancel(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, mess
 }
 
 /// It cannot be done.
-pub fn fail(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, reason: &str, message: &str) {
+pub fn fail(
+    draft: &mut Draft<'_>,
+    request: &InstanceGroupUpgradeRequest,
+    reason: &str,
+    message: &str,
+    instance_id: Option<String>,
+) {
     let mut next = status(request);
     next.failure = Some(UpgradeFailure {
         reason: reason.to_owned(),
         message: Some(message.to_owned()),
-        instance_id: None,
+        instance_id,
     });
     let note = notice(true, "UpgradeFailed", request, message);
     end(draft, request, Phase::Failed, message, next, note);

@@ -94,10 +94,11 @@ fn take(fleet: &Fleet<'_>, member: &Member<'_>, steps: &mut Steps) -> bool {
         return false;
     }
     if let Some(pod) = drain::longer_grace(pods, &fleet.limits) {
-        steps.warnings.push(format!(
+        let message = format!(
             "pod {} may take {} s to end, longer than drainTimeout ({:#}): its drain may be given up",
             pod.id, pod.grace_seconds, fleet.limits.drain_timeout
-        ));
+        );
+        steps.warnings.push(("GraceBeyondDrainTimeout", message));
     }
     let edit = NodeEdit::Take {
         target: fleet.target.to_owned(),

@@ -9,12 +9,12 @@ pub mod fleet;
 pub mod limits;
 pub mod steps;
 #[cfg(test)]
-mod tests;
+pub(in crate::plan) mod tests;
 mod tidy;
 
 pub use fleet::{Fleet, Hold, Limits, Member};
 pub use limits::resolve;
-pub use steps::{Counts, Halt, Outcome, Step, Steps, Waiting};
+pub use steps::{Counts, Halt, Outcome, Step, Steps};
 pub use tidy::tidy;
 
 use crate::api::{NodeRecord, NodeState, Reason};
@@ -169,10 +169,11 @@ fn work_on_nodes_in_hand(fleet: &Fleet<'_>, steps: &mut Steps) {
                 let why = drain
                     .and_then(|drain| drain.obstacles.into_iter().next())
                     .map_or_else(|| "its pods could not be seen".to_owned(), |obstacle| obstacle.message);
-                steps.warnings.push(format!(
+                let message = format!(
                     "draining {} took longer than {:#} and was given up: {why}",
                     node.name, fleet.limits.drain_timeout
-                ));
+                );
+                steps.warnings.push(("DrainGivenUp", message));
                 let record = NodeRecord::new(fleet.target, NodeState::GaveUp, drain::seconds(fleet.now));
                 steps.edit(&node.name, member.id(), NodeEdit::Release { keep: Some(record) });
             }

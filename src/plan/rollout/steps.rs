@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::api::{NodeState, Reason};
 use crate::plan::facts::workload::PodId;
-use crate::plan::step::NodeEdit;
+use crate::plan::step::{NodeEdit, Wait};
 
 /// What a look at a fleet came to.
 #[derive(Clone, Debug, Default)]
@@ -17,15 +17,15 @@ pub struct Steps {
     /// Effects, in order.
     pub actions: Vec<Step>,
     /// Why nothing more is done now; the first is the headline.
-    pub waits: Vec<Waiting>,
+    pub waits: Vec<Wait>,
     /// Instances of the target that have not been Ready yet, and since when they are known.
     pub joining: BTreeMap<String, Timestamp>,
     /// Since when instances are missing that nothing on its way explains.
     pub short_since: Option<Timestamp>,
     /// Nodes whose pods the next look has to know.
     pub look_at_pods: BTreeSet<String>,
-    /// Things that a person should know although nothing waits for them.
-    pub warnings: Vec<String>,
+    /// Things that a person should know although nothing waits for them, each with the reason of its Event.
+    pub warnings: Vec<(&'static str, String)>,
     /// How far it is.
     pub counts: Counts,
     /// How it goes on.
@@ -58,17 +58,6 @@ pub enum Step {
         /// Instance id.
         instance: String,
     },
-}
-
-/// Why nothing more is done now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    /// Why.
-    pub reason: Reason,
-    /// What it waits for and what a person can do.
-    pub message: String,
-    /// When that ends at the latest, if it does by itself.
-    pub until: Option<Timestamp>,
 }
 
 /// How many nodes are what.
@@ -121,7 +110,7 @@ impl Steps {
     }
 
     pub(super) fn wait(&mut self, reason: Reason, message: String, until: Option<Timestamp>) {
-        self.waits.push(Waiting { reason, message, until });
+        self.waits.push(Wait { reason, message, until });
         if let Some(until) = until {
             self.again(until);
         }

@@ -7,8 +7,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::World;
 use super::facts::empty_group;
 use crate::plan::facts::{Instance, LaunchSource, LaunchTemplate, TemplateVersion, VersionSelector};
+use crate::plan::group::in_motion;
 use crate::plan::launch::LaunchInputs;
 use crate::plan::naming::VersionMark;
+use crate::plan::rollout::tests::toy::edit_node;
 use crate::plan::step::{Action, GroupChange, Plan};
 
 impl World {
@@ -23,6 +25,12 @@ impl World {
             self.on_groups(action);
         }
         self.group.status = Some(plan.status.clone());
+        // As the controller does: a group that does not roll out needs no slot.
+        let claims = plan.actions.contains(&Action::TakeSlot);
+        if self.slots.held && !claims && !in_motion(&self.group, &self.requests) {
+            self.slots.held = false;
+            self.slots.taken -= 1;
+        }
     }
 
     /// A write gives an object a new resourceVersion.
@@ -78,6 +86,20 @@ impl World {
             Action::ReleaseRequest(reference) | Action::RemoveRequest(reference) => {
                 self.requests
                     .retain(|request| request.metadata.uid.as_deref() != Some(reference.uid.as_str()));
+            }
+            Action::EditNode { instance_id, edit, .. } => {
+                if let Some(node) = self.nodes.get_mut(instance_id) {
+                    edit_node(node, edit);
+                }
+            }
+            Action::Evict { pod, .. } => {
+                for pods in self.pods.values_mut() {
+                    pods.retain(|other| other.id != *pod);
+                }
+            }
+            Action::TakeSlot => {
+                self.slots.held = true;
+                self.slots.taken += 1;
             }
             _ => {}
         }
@@ -174,7 +196,17 @@ impl World {
                 .unwrap()
                 .tags
                 .retain(|key, _| !keys.contains(key)),
-            Action::Terminate { instance_id, .. } => {
+            Action::SuspendProcess { process, .. } => {
+                let group = self.scaling_group.as_mut().unwrap();
+                group.suspended_processes.insert(process.clone());
+            }
+            Action::ResumeProcess { process, .. } => {
+                self.scaling_group.as_mut().unwrap().suspended_processes.remove(process);
+            }
+            Action::Terminate {
+                instance_id, shrink, ..
+            } => {
+                self.scaling_group.as_mut().unwrap().desired_capacity -= i32::from(*shrink);
                 self.scaling_group
                     .as_mut()
                     .unwrap()

@@ -6,14 +6,18 @@
 mod effects;
 mod facts;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::facts::{AutoScalingGroup, Fact, Failure, FailureClass, Image, LaunchTemplate, Node, Parameter};
-use super::observed::{LookUps, Observed};
+use super::facts::workload::Pod;
+use super::facts::{
+    AutoScalingGroup, Fact, FailedActivity, Failure, FailureClass, Image, LaunchTemplate, Node, Parameter,
+};
+use super::observed::{LookUps, Observed, Slots};
+use super::rollout::Hold;
 use super::step::{Plan, Wake};
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase};
 use crate::api::{InstanceGroup, annotation};
@@ -50,6 +54,16 @@ pub struct World {
     pub templates_outage: Option<Failure>,
     /// Calls that fail although their last answer is known.
     pub troubles: Vec<Failure>,
+    /// Why no rollout may go on.
+    pub hold: Option<Hold>,
+    /// The fleet's slots.
+    pub slots: Slots,
+    /// What Auto Scaling says about a failed launch.
+    pub failed_activity: Option<FailedActivity>,
+    /// Images whose nodes never become Ready.
+    pub bad_images: BTreeSet<String>,
+    /// Pods by instance id; an instance that is not named has none.
+    pub pods: BTreeMap<String, Vec<Pod>>,
     /// What happened, as text.
     pub transcript: String,
     /// AWS actions so far, as text.
@@ -99,6 +113,15 @@ impl World {
             groups_outage: None,
             templates_outage: None,
             troubles: Vec::new(),
+            hold: None,
+            slots: Slots {
+                held: false,
+                taken: 0,
+                all: 10,
+            },
+            failed_activity: None,
+            bad_images: BTreeSet::new(),
+            pods: BTreeMap::new(),
             transcript: String::new(),
             aws_actions: Vec::new(),
             counter: 0,
@@ -141,9 +164,21 @@ impl World {
             images: self.images.clone(),
             nodes: self.nodes.clone(),
             troubles: self.troubles.clone(),
-            pods: BTreeMap::new(),
-            failed_activity: None,
+            pods: self.pods(),
+            own_node: None,
+            refuge: true,
+            hold: self.hold.clone(),
+            slots: self.slots,
+            failed_activity: self.failed_activity.clone(),
         }
+    }
+
+    fn pods(&self) -> BTreeMap<String, Fact<Vec<Pod>>> {
+        let instances = self.scaling_group.iter().flat_map(|group| &group.instances);
+        let pods = |id: &String| self.pods.get(id).cloned().unwrap_or_default();
+        instances
+            .map(|instance| (instance.id.clone(), Fact::Found(pods(&instance.id))))
+            .collect()
     }
 
     /// What would be done now.
@@ -161,9 +196,16 @@ impl World {
 
     /// Looks until nothing more is to be done at once.
     pub fn settle(&mut self) {
-        for _ in 0..40 {
-            if self.pass().wake != Wake::Now || self.group.metadata.finalizers.as_ref().is_some_and(Vec::is_empty) {
+        for _ in 0..60 {
+            let wake = self.pass().wake;
+            if self.group.metadata.finalizers.as_ref().is_some_and(Vec::is_empty) {
                 return;
+            }
+            match wake {
+                Wake::Now => {}
+                // A look that is due in a moment belongs to the same story.
+                Wake::At(time) if time.duration_since(self.now) <= SignedDuration::from_secs(5) => self.now = time,
+                Wake::At(_) | Wake::OnEvent => return,
             }
         }
         panic!("does not come to rest:\n{}", self.transcript);
@@ -183,7 +225,14 @@ impl World {
     /// Makes every instance's node Ready; returns whether one was not.
     pub fn boot(&mut self) -> bool {
         let mut booted = Vec::new();
+        let template = self.template.as_ref();
         for instance in self.scaling_group.iter().flat_map(|group| &group.instances) {
+            let version = instance
+                .template_version
+                .and_then(|version| template?.versions.get(&version));
+            if version.is_some_and(|version| self.bad_images.contains(&version.image_id)) {
+                continue;
+            }
             if self.nodes.get(&instance.id).is_none_or(|node| !node.ready) {
                 booted.push(instance.id.clone());
             }

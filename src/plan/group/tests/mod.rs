@@ -3,6 +3,7 @@
 mod cases;
 mod hands_off;
 mod images;
+mod rollouts;
 mod stories;
 mod upkeep;
 

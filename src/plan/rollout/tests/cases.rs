@@ -438,7 +438,7 @@ fn a_pod_with_a_long_grace_period_is_warned_of_when_its_node_is_taken() {
     let steps = fleet.look();
     assert_eq!(taken(&steps), ["i-002"]);
     assert!(
-        steps.warnings[0].contains("longer than drainTimeout"),
+        steps.warnings[0].1.contains("longer than drainTimeout"),
         "{:?}",
         steps.warnings
     );

@@ -162,8 +162,8 @@ fn an_ending_pod_is_waited_for_and_on_a_silent_node_only_so_long() {
 #[test]
 fn a_node_is_not_begun_while_a_budget_forbids_it() {
     let with = |budgets: Vec<Budget>, ready: bool| Pod {
-        budgets,
         ready,
+        budgets,
         ..owned()
     };
     for (pod, expected) in [
@@ -178,7 +178,7 @@ fn a_node_is_not_begun_while_a_budget_forbids_it() {
             Some("several PodDisruptionBudgets (web, all)"),
         ),
     ] {
-        let found = obstacle(&[pod.clone()], &any()).map(|obstacle| obstacle.message);
+        let found = obstacle(std::slice::from_ref(&pod), &any()).map(|obstacle| obstacle.message);
         match (&found, expected) {
             (None, None) => {}
             (Some(found), Some(expected)) => assert!(found.contains(expected), "{found}"),

@@ -4,7 +4,7 @@ mod cases;
 mod drains;
 mod random;
 mod stories;
-mod toy;
+pub(in crate::plan) mod toy;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 

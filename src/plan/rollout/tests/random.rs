@@ -181,7 +181,7 @@ fn ten_thousand_rollouts_keep_their_promises() {
             scope.spawn(move || {
                 (worker..ROLLOUTS)
                     .step_by(usize::try_from(workers).unwrap())
-                    .for_each(one)
+                    .for_each(one);
             });
         }
     });

@@ -293,7 +293,7 @@ impl Toy {
             Outcome::Idle => line.push_str("stopped"),
             Outcome::Halt(halt) => line = format!("halt {}: {}", halt.reason, halt.message),
         }
-        for warning in &steps.warnings {
+        for (_, warning) in &steps.warnings {
             let _ = write!(line, "; warns: {warning}");
         }
         let time = self.now.duration_since(self.start).as_secs();
@@ -469,7 +469,7 @@ impl Toy {
     }
 }
 
-fn edit_node(node: &mut Node, edit: &NodeEdit) {
+pub fn edit_node(node: &mut Node, edit: &NodeEdit) {
     match edit {
         NodeEdit::Take { target, since } => {
             let mut record = NodeRecord::new(target, NodeState::Draining, *since);
