@@ -91,6 +91,8 @@ pub enum Reason {
     RollingOut,
     /// A lock stopped a rollout that needed no approval.
     RolloutLocked,
+    /// Surplus nodes are drained before the upper bound goes down.
+    ScalingIn,
     /// A rollout stopped, and what it left is cleared up.
     Retreating,
     /// A node in hand waits for something that takes its time.

@@ -26,24 +26,6 @@ pub fn unsupported_fields(group: &InstanceGroup) -> Vec<String> {
     );
     if let Some(strategy) = &spec.strategy {
         note(strategy.crd.is_some(), "spec.strategy.crd");
-        if let Some(rolling) = &strategy.rolling_update {
-            note(
-                rolling.drain_timeout.is_some(),
-                "spec.strategy.rollingUpdate.drainTimeout",
-            );
-            note(
-                rolling.ready_timeout.is_some(),
-                "spec.strategy.rollingUpdate.readyTimeout",
-            );
-            note(
-                rolling.delete_bare_pods.is_some(),
-                "spec.strategy.rollingUpdate.deleteBarePods",
-            );
-            note(
-                rolling.drain_on_delete.is_some(),
-                "spec.strategy.rollingUpdate.drainOnDelete",
-            );
-        }
     }
     if let Some(eks) = &spec.eks {
         note(eks.warm_pool.is_some(), "spec.eks.warmPool");

@@ -16,6 +16,8 @@ pub use target::{
     UpgradeTarget,
 };
 
+use super::InstanceGroup;
+
 impl InstanceGroupUpgradeRequest {
     /// The phase; `Pending` before the operator has written one.
     #[must_use]
@@ -24,6 +26,15 @@ impl InstanceGroupUpgradeRequest {
             .as_ref()
             .and_then(|status| status.phase)
             .unwrap_or(Phase::Pending)
+    }
+
+    /// Whether it names this very group, and not an earlier one of that name.
+    #[must_use]
+    pub fn is_about(&self, group: &InstanceGroup) -> bool {
+        let of = &self.spec.instance_group_ref;
+        self.metadata.namespace == group.metadata.namespace
+            && Some(&of.name) == group.metadata.name.as_ref()
+            && Some(&of.uid) == group.metadata.uid.as_ref()
     }
 
     /// Whether nothing follows the phase.

@@ -79,15 +79,7 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> (Observed, BTr
 
 /// The requests that name this very group, oldest first, each in its newest known state.
 fn requests(context: &Context, group: &InstanceGroup) -> Vec<InstanceGroupUpgradeRequest> {
-    let (namespace, name, uid) = (
-        group.namespace().unwrap_or_default(),
-        group.name_any(),
-        group.uid().unwrap_or_default(),
-    );
-    let ours = |request: &InstanceGroupUpgradeRequest| {
-        let of = &request.spec.instance_group_ref;
-        request.namespace().as_deref() == Some(namespace.as_str()) && of.name == name && of.uid == uid
-    };
+    let ours = |request: &InstanceGroupUpgradeRequest| request.is_about(group);
     let mut seen = BTreeSet::new();
     let mut requests = Vec::new();
     for guarded in context.requests.state() {

@@ -11,6 +11,7 @@ mod opening;
 mod records;
 mod requests;
 mod rollout;
+mod shrink;
 mod teardown;
 #[cfg(test)]
 mod tests;

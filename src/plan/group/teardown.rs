@@ -13,7 +13,7 @@ use crate::plan::step::{Action, RequestRef};
 use crate::plan::wanted::identity;
 
 use super::draft::Draft;
-use super::scaling_group_name;
+use super::{scaling_group_name, shrink};
 
 /// Plans the next step of a deletion.
 pub fn plan(draft: &mut Draft<'_>) {
@@ -68,6 +68,9 @@ pub fn plan(draft: &mut Draft<'_>) {
             return draft.look_in(5);
         }
         Fact::Found(group) => {
+            if !shrink::drained(draft, group) {
+                return;
+            }
             draft.notice(
                 false,
                 "InstanceGroupDeleted",

@@ -15,7 +15,7 @@ use crate::plan::target::render_again;
 
 use super::draft::Draft;
 use super::rollout::{self, Rollout};
-use super::{Standing, records};
+use super::{Standing, records, shrink};
 
 /// Puts right what differs. Returns whether the pass may go on to the gate: not while something was just changed, so that
 /// the gate decides on what AWS says afterwards.
@@ -67,6 +67,12 @@ pub fn plan(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
             number: approved,
         });
     }
+    // Not in the middle of a rollout, whose nodes come and go by themselves.
+    let max_size = standing.wanted.max_size;
+    if !draft.acts() && group.desired_capacity > max_size && rollout::under_way(draft, standing).is_none() {
+        shrink::surplus(draft, group, max_size);
+        return false;
+    }
     if draft.acts() {
         draft.headline(
             CurrentState::ReconcileModifying,
@@ -94,7 +100,13 @@ fn holds(template: &LaunchTemplate, version: i64, mark: &VersionMark) -> bool {
 fn change(standing: &Standing<'_>, template: &LaunchTemplate, pin: i64, rollout: Option<&Rollout>) -> GroupChange {
     let group = standing.scaling_group;
     let wanted = standing.wanted;
-    let sizes = (wanted.min_size, wanted.max_size);
+    // An upper bound below the size would have AWS terminate whatever it likes: the surplus is drained first.
+    let max_size = if group.desired_capacity > wanted.max_size {
+        group.max_size
+    } else {
+        wanted.max_size
+    };
+    let sizes = (wanted.min_size, max_size);
     let pinned = matches!(
         &group.launch_source,
         LaunchSource::Template { id, version: VersionSelector::Number(number), .. } if *id == template.id && *number == pin

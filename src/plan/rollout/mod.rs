@@ -6,18 +6,21 @@
 mod choose;
 pub mod drain;
 pub mod fleet;
+pub mod hand;
 pub mod limits;
+pub mod scale_in;
 pub mod steps;
 #[cfg(test)]
 pub(in crate::plan) mod tests;
 mod tidy;
 
 pub use fleet::{Fleet, Hold, Limits, Member};
+pub use hand::Hand;
 pub use limits::resolve;
 pub use steps::{Counts, Halt, Outcome, Step, Steps};
 pub use tidy::tidy;
 
-use crate::api::{NodeRecord, NodeState, Reason};
+use crate::api::Reason;
 use crate::plan::facts::Fact;
 use crate::plan::facts::workload::Pod;
 use crate::plan::step::NodeEdit;
@@ -150,60 +153,25 @@ fn welcome(fleet: &Fleet<'_>, steps: &mut Steps) {
 /// Drains what was taken, terminates what is drained, gives up what takes too long.
 fn work_on_nodes_in_hand(fleet: &Fleet<'_>, steps: &mut Steps) {
     for member in fleet.members.iter().filter(|member| member.in_hand(fleet.target)) {
-        let (Some(node), Some(record)) = (member.node, member.record(fleet.target)) else {
+        let Some(record) = member.record(fleet.target) else {
             continue;
         };
-        steps.look_at_pods.insert(node.name.clone());
         let until = after(record.since, fleet.limits.drain_timeout);
-        let late = fleet.now >= until;
-        let pods = match member.pods {
-            Some(Fact::Found(pods)) => Some(pods),
-            Some(Fact::NotFound | Fact::Unknown(_)) | None => None,
-        };
-        let drain = pods.map(|pods| drain::drain(pods, node.ready, &fleet.limits, fleet.now));
-        match drain {
-            Some(drain) if drain.drained && fleet.suspended.is_empty() => steps.actions.push(Step::Terminate {
+        let suspended = !fleet.suspended.is_empty();
+        match hand::work(member, until, &fleet.limits, fleet.now, steps) {
+            Hand::Drained if !suspended => steps.actions.push(Step::Terminate {
                 instance: member.id().to_owned(),
             }),
-            _ if late => {
-                let why = drain
-                    .and_then(|drain| drain.obstacles.into_iter().next())
-                    .map_or_else(|| "its pods could not be seen".to_owned(), |obstacle| obstacle.message);
-                let message = format!(
-                    "draining {} took longer than {:#} and was given up: {why}",
-                    node.name, fleet.limits.drain_timeout
-                );
-                steps.warnings.push(("DrainGivenUp", message));
-                let record = NodeRecord::new(fleet.target, NodeState::GaveUp, drain::seconds(fleet.now));
-                steps.edit(&node.name, member.id(), NodeEdit::Release { keep: Some(record) });
-            }
-            Some(drain) => {
+            Hand::Drained if fleet.now < until => {
                 steps.again(until);
-                if let Some(at) = drain.look_at {
-                    steps.again(at);
-                }
-                for pod in drain.evict {
-                    steps.actions.push(Step::Evict {
-                        node: node.name.clone(),
-                        pod,
-                    });
-                }
-                for obstacle in drain.obstacles {
-                    steps.wait(
-                        obstacle.reason,
-                        format!("{}: {}", node.name, obstacle.message),
-                        Some(until),
-                    );
-                }
-                if drain.drained {
-                    choose::launches_suspended(fleet, steps);
-                }
+                choose::launches_suspended(fleet, steps);
             }
-            None => steps.wait(
-                Reason::Draining,
-                format!("looks which pods run on {}", node.name),
-                Some(until),
-            ),
+            Hand::Drained => {
+                let why = "launches are suspended".to_owned();
+                hand::give_up(member, fleet.target, &fleet.limits, fleet.now, &why, steps);
+            }
+            Hand::Going => {}
+            Hand::Late(why) => hand::give_up(member, fleet.target, &fleet.limits, fleet.now, &why, steps),
         }
     }
 }

@@ -148,7 +148,12 @@ impl World {
             namespace_lock: self.namespace_lock.clone(),
             kept_versions: 2,
             settings_keys: self.settings_keys.clone(),
-            requests: self.requests.clone(),
+            requests: self
+                .requests
+                .iter()
+                .filter(|request| request.is_about(&self.group))
+                .cloned()
+                .collect(),
             scaling_group: match (&self.groups_outage, &self.scaling_group) {
                 (Some(failure), _) => fact_of(failure),
                 (None, Some(group)) => Fact::Found(group.clone()),

@@ -10,6 +10,7 @@ use sluice::plan::facts::FailureClass;
 
 use super::ground::{Ground, SOON};
 use crate::running::shared_operator;
+use crate::testbed::Fault;
 
 /// P1, P2: until the approval AWS hears nothing of the new image; what was approved is what comes.
 #[tokio::test(flavor = "multi_thread")]
@@ -62,15 +63,13 @@ async fn a_locked_group_moves_only_after_its_approval() -> Result<()> {
 async fn a_withdrawal_between_look_and_claim_wins() -> Result<()> {
     let ground = Ground::new(shared_operator().await?, "withdrawal").await?;
     ground.at_rest("workers", true).await?;
-    ground.publish("b").await?;
+    let image = ground.publish("b").await?;
     let name = ground.until_request(Phase::Pending).await?.name_any();
-    // Rendering cannot be checked while the profile is gone, so the approved request waits: Approved, not claimed.
-    ground
-        .patch(
-            "workers",
-            json!({ "spec": { "eks": { "configuration": { "kubernetesVersion": "1.99" } } } }),
-        )
-        .await?;
+    // While the approved image cannot be looked at again, the claim waits: both patches come before it.
+    let unseen = Fault::on("ec2", "DescribeImages")
+        .error("Unavailable", 503)
+        .matching("*", &image);
+    let unseen = ground.testbed.aws().inject_fault(unseen).await?;
     let before = ground.testbed.aws().last_sequence().await?;
     let read = ground
         .patch_request(&name, json!({ "spec": { "approved": true } }))
@@ -87,6 +86,8 @@ async fn a_withdrawal_between_look_and_claim_wins() -> Result<()> {
     ensure!(failure.class == FailureClass::Busy, "{failure}");
     let now = ground.requests.get(&name).await?;
     ensure!(now.phase() != Phase::InProgress && !now.spec.approved);
+    ground.testbed.aws().remove_fault(&unseen).await?;
+    ensure!(ground.until_request(Phase::Pending).await?.name_any() == name);
     ensure!(ground.writes(before).await?.is_empty());
     Ok(())
 }
@@ -110,6 +111,7 @@ async fn a_group_deleted_in_a_rollout_and_made_again_starts_afresh() -> Result<(
     // A copy of the old request, as a backup tool would put it back.
     let mut copy = request.clone();
     copy.metadata = super::ground::named(&request.name_any());
+    copy.metadata.finalizers.clone_from(&request.metadata.finalizers);
     copy.spec.approved = true;
     copy.status = None;
     ground.requests.create(&PostParams::default(), &copy).await?;
@@ -121,6 +123,18 @@ async fn a_group_deleted_in_a_rollout_and_made_again_starts_afresh() -> Result<(
     ground
         .requests
         .delete(&request.name_any(), &DeleteParams::default())
+        .await?;
+    // It still has our finalizer; a group of that name does not keep it.
+    ground
+        .testbed
+        .until(SOON, "the old request to be gone", async || {
+            Ok(ground
+                .requests
+                .get_opt(&request.name_any())
+                .await?
+                .is_none()
+                .then_some(()))
+        })
         .await?;
     ground.delete("workers").await
 }

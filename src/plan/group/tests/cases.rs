@@ -229,13 +229,17 @@ fn a_cancel_before_the_start_touches_nothing() {
 fn a_request_of_an_earlier_group_of_that_name_means_nothing() {
     let mut world = pending();
     world.approve();
-    world.requests[0].spec.instance_group_ref.uid = "older".to_owned();
-    // The look gives the plan only requests that name this very group.
-    let requests = world.requests.clone();
-    world.requests.clear();
+    let old = &mut world.requests[0];
+    old.spec.instance_group_ref.uid = "older".to_owned();
+    // A name is taken once; that the older object is of another target is beside the point here.
+    old.metadata.name = Some("workers-older".to_owned());
+    let old = old.clone();
     world.run();
-    assert_eq!(world.phases(), [Phase::Pending], "a request of its own, not approved");
-    assert_ne!(world.requests[0].metadata.uid, requests[0].metadata.uid);
+    assert_eq!(world.requests.len(), 2, "a request of its own");
+    assert_eq!(world.requests[0], old, "the old one is not touched");
+    assert!(!world.requests[1].spec.approved);
+    assert_eq!(world.phases()[1], Phase::Pending);
+    assert_eq!(world.running_images(), ["ami-0a"; 3]);
     assert_eq!(aws(&mut world), Vec::<String>::new());
 }
 
@@ -258,6 +262,19 @@ fn a_withdrawal_after_the_approval_was_seen_goes_back_to_pending() {
         .map(|decision| decision.action.to_string())
         .collect();
     assert_eq!(actions, ["Approved", "Withdrawn"]);
+    assert_eq!(aws(&mut world), Vec::<String>::new());
+    // Also when what it waited for comes back in the same moment: the spec counts, not the phase.
+    let mut world = pending();
+    world.approve();
+    let cluster = std::mem::replace(
+        &mut world.look_ups.cluster,
+        Fact::Unknown(failure(FailureClass::Unavailable)),
+    );
+    world.settle();
+    world.decide(Phase::Approved, |request| request.spec.approved = false);
+    world.look_ups.cluster = cluster;
+    world.settle();
+    assert_eq!(world.phases(), [Phase::Pending]);
     assert_eq!(aws(&mut world), Vec::<String>::new());
 }
 

@@ -92,6 +92,15 @@ fn unusable_images_open_no_request_and_say_why() {
     }
     for (reason, mut world) in cases {
         world.run();
+        let plan = world.plan();
+        assert!(
+            matches!(plan.wake, crate::plan::step::Wake::At(_)),
+            "looked at again: {plan}"
+        );
+        assert!(
+            plan.waits.iter().any(|wait| wait.reason.to_string() == reason),
+            "{plan}"
+        );
         assert!(world.requests.is_empty(), "{reason}");
         assert_eq!(
             world.condition(ConditionType::ImageUnusable).as_deref(),
@@ -100,8 +109,14 @@ fn unusable_images_open_no_request_and_say_why() {
         );
         let conditions = &world.group.status.as_ref().unwrap().conditions;
         assert!(
-            conditions.iter().any(|condition| condition.reason == reason),
+            conditions.iter().any(|condition| condition.reason == reason
+                && condition.message.starts_with("spec.eks.configuration.image: ")),
             "{reason}: {conditions:?}"
+        );
+        let message = world.group.status.as_ref().unwrap().message.clone().unwrap();
+        assert!(
+            message.starts_with("spec.eks.configuration.image: "),
+            "{reason}: {message}"
         );
         assert_eq!(aws(&mut world), Vec::<String>::new(), "{reason}");
     }

@@ -4,6 +4,7 @@ mod cases;
 mod hands_off;
 mod images;
 mod rollouts;
+mod shrinking;
 mod stories;
 mod upkeep;
 

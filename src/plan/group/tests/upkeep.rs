@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pretty_assertions::assert_eq;
 
 use crate::api::ConditionType;
+use crate::api::upgrade_request::Phase;
 use crate::plan::facts::{Fact, FailureClass, GroupTag, LaunchSource, VersionSelector};
 use crate::plan::group::{scaling_group_name, template_name};
 use crate::plan::step::Wake;
@@ -299,27 +300,40 @@ fn a_removed_subnet_asks_and_then_its_nodes_go() {
 
 #[test]
 fn a_group_deleted_by_hand_comes_back_on_what_is_approved() {
-    let mut world = World::at_rest(true);
-    world.publish("ami-0b");
+    let mut world = super::pending();
+    // A rollout that was cancelled leaves a newer version behind, which is not approved.
+    world.approve();
+    world.settle();
+    world.decide(Phase::InProgress, |request| request.spec.cancelled = true);
     world.run();
-    let request = world.requests.clone();
+    assert_eq!(world.template.as_ref().unwrap().versions.len(), 2);
+    world.publish("ami-0c");
+    world.run();
+    let requests = world.requests.clone();
+    world.request(Phase::Pending);
     world.scaling_group = None;
     world.nodes.clear();
     world.run();
     assert_eq!(world.running_images(), ["ami-0a"; 3]);
-    assert_eq!(world.requests[0].spec, request[0].spec);
-    assert_eq!(world.requests.len(), 1);
+    assert_eq!(world.requests, requests, "also the same objects in the same phases");
 }
 
 #[test]
 fn a_lost_template_is_rebuilt_and_nothing_rotates() {
-    let mut world = World::at_rest(true);
+    let mut world = super::pending();
+    let (requests, before) = (world.requests.clone(), world.scaling_group.clone().unwrap());
     world.template = None;
     world.run();
-    assert_eq!(world.state(), "Ready", "{}", world.transcript);
-    assert_eq!(pin(&world), Some(1));
-    assert!(!world.transcript.contains("terminate"));
-    assert!(world.requests.is_empty());
+    assert_eq!(world.state(), "Locked", "{}", world.transcript);
+    let (template, group) = (world.template.as_ref().unwrap(), world.scaling_group.as_ref().unwrap());
+    assert_eq!(
+        template.versions[&1].image_id, "ami-0a",
+        "what was approved, not what is wanted"
+    );
+    let pinned = matches!(&group.launch_source, LaunchSource::Template { id, version: VersionSelector::Number(1), .. } if *id == template.id);
+    assert!(pinned, "{:?}", group.launch_source);
+    assert_eq!(group.instances, before.instances);
+    assert_eq!(world.requests, requests);
 }
 
 #[test]
@@ -345,11 +359,16 @@ fn an_approved_version_deleted_by_hand_is_made_again() {
     world.run();
     world.approve();
     world.run();
+    world.publish("ami-0c");
+    world.run();
+    let instances = world.scaling_group.as_ref().unwrap().instances.clone();
     let template = world.template.as_mut().unwrap();
     template.versions.remove(&2);
     template.default_version = 1;
     world.run();
     assert_eq!(pin(&world), Some(2));
+    assert_eq!(world.running_images(), ["ami-0b"; 3]);
+    assert_eq!(world.scaling_group.as_ref().unwrap().instances, instances);
     assert!(world.transcript.contains("made again"), "{}", world.transcript);
     assert_eq!(world.template.as_ref().unwrap().default_version, 2);
 }
@@ -453,6 +472,14 @@ fn trouble_at_rest_is_shown_and_changes_nothing() {
         world.troubles = vec![failure(class)];
         world.run();
         assert_eq!(world.condition(shown).as_deref(), Some("True"));
+        let conditions = &world.group.status.as_ref().unwrap().conditions;
+        let told = conditions
+            .iter()
+            .find(|condition| condition.type_ == shown.as_ref())
+            .unwrap();
+        for words in ["autoscaling:DescribeAutoScalingGroups", "no luck", "still holds"] {
+            assert!(told.message.contains(words), "{}", told.message);
+        }
         assert_eq!(world.state(), "Ready");
         world.troubles.clear();
         world.run();

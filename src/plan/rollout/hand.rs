@@ -1,0 +1,82 @@
+//! One node in hand: its drain until it is drained or too late.
+//!
+//! Owns the step from a node in hand to evictions and waits, for rollouts, scale-ins and deletions alike. Must not take nodes
+//! in hand, and must not terminate.
+
+use jiff::Timestamp;
+
+use super::drain;
+use super::fleet::{Limits, Member};
+use super::steps::{Step, Steps};
+use crate::api::{NodeRecord, NodeState, Reason};
+use crate::plan::facts::Fact;
+use crate::plan::step::NodeEdit;
+
+/// Where the drain of a node in hand stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hand {
+    /// Nothing is left on it that a drain waits for.
+    Drained,
+    /// It goes on.
+    Going,
+    /// Its time is over; holds what it waited for.
+    Late(String),
+}
+
+/// Works on a node in hand until a time.
+pub fn work(member: &Member<'_>, until: Timestamp, limits: &Limits, now: Timestamp, steps: &mut Steps) -> Hand {
+    let Some(node) = member.node else {
+        return Hand::Drained;
+    };
+    steps.look_at_pods.insert(node.name.clone());
+    let late = now >= until;
+    let pods = match member.pods {
+        Some(Fact::Found(pods)) => pods,
+        Some(Fact::NotFound | Fact::Unknown(_)) | None if late => {
+            return Hand::Late("its pods could not be seen".to_owned());
+        }
+        Some(Fact::NotFound | Fact::Unknown(_)) | None => {
+            let message = format!("looks which pods run on {}", node.name);
+            steps.wait(Reason::Draining, message, Some(until));
+            return Hand::Going;
+        }
+    };
+    let drain = drain::drain(pods, node.ready, limits, now);
+    if drain.drained {
+        return Hand::Drained;
+    }
+    if late {
+        let first = drain.obstacles.into_iter().next();
+        return Hand::Late(first.map_or_else(|| "its pods did not go".to_owned(), |obstacle| obstacle.message));
+    }
+    steps.again(until);
+    if let Some(at) = drain.look_at {
+        steps.again(at);
+    }
+    for pod in drain.evict {
+        steps.actions.push(Step::Evict {
+            node: node.name.clone(),
+            pod,
+        });
+    }
+    for obstacle in drain.obstacles {
+        steps.wait(
+            obstacle.reason,
+            format!("{}: {}", node.name, obstacle.message),
+            Some(until),
+        );
+    }
+    Hand::Going
+}
+
+/// Lets a node go whose drain took too long; others come first from now on (rule R4).
+pub fn give_up(member: &Member<'_>, target: &str, limits: &Limits, now: Timestamp, why: &str, steps: &mut Steps) {
+    let Some(node) = member.node else { return };
+    let message = format!(
+        "draining {} took longer than {:#} and was given up: {why}",
+        node.name, limits.drain_timeout
+    );
+    steps.warnings.push(("DrainGivenUp", message));
+    let record = NodeRecord::new(target, NodeState::GaveUp, drain::seconds(now));
+    steps.edit(&node.name, member.id(), NodeEdit::Release { keep: Some(record) });
+}
