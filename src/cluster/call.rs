@@ -1,20 +1,36 @@
-//! One way to call the API server: with a deadline and a class on failure.
+//! Two ways to call the API server, both with a deadline and a class on failure: reads, and writes behind the fence.
 //!
-//! Owns the mapping from kube's errors to failure classes. Must not retry.
+//! Owns the mapping from kube's errors to failure classes, and that no write goes out past the fence but the Lease itself.
+//! Must not retry.
 
 use std::future::Future;
 use std::time::Duration;
 
+use crate::fence::Fence;
 use crate::plan::facts::{Failure, FailureClass};
 
 /// How long one call may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Runs a call; `action` names it in the failure, as `kubernetes:patch instancegroups/status`.
+/// Runs a call that changes something, if this process may write, and only as long as it may; `action` names it in the
+/// failure, as `kubernetes:patch instancegroups/status`.
+///
+/// # Errors
+/// A [`Failure`] with the class of what went wrong; `NotLeading` if it was not begun or was cut short.
+pub async fn write<T>(
+    fence: &Fence,
+    action: &str,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, Failure> {
+    // On the heap: a pass holds several of these one in another.
+    fence.write(action, Box::pin(read(action, request))).await?
+}
+
+/// Runs a call that changes nothing.
 ///
 /// # Errors
 /// A [`Failure`] with the class of what went wrong.
-pub async fn call<T>(action: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
+pub async fn read<T>(action: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
     match tokio::time::timeout(DEADLINE, request).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(failure(action, &error)),
