@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::telemetry::{self, LogFormat};
 
@@ -81,12 +81,48 @@ pub struct RunArguments {
     /// Path of a kubeconfig; absent = the usual rules (in the cluster, KUBECONFIG, ~/.kube/config).
     #[arg(long)]
     pub kubeconfig: Option<PathBuf>,
+    /// Who of several processes works.
+    #[command(flatten)]
+    pub election: ElectionArguments,
     /// How log lines look.
     #[arg(long, env = "SLUICE_LOG_FORMAT", value_enum, default_value = "text")]
     pub log_format: LogFormat,
     /// What is logged, as `info` or `sluice=debug,info`.
     #[arg(long, env = "SLUICE_LOG_LEVEL", default_value = "info,kube_runtime=warn", value_parser = log_level)]
     pub log_level: String,
+}
+
+/// Arguments of `run` about leader election, in the words of kube-controller-manager.
+#[derive(Debug, Args)]
+pub struct ElectionArguments {
+    /// Work only while holding a Lease, so that several processes can stand by for each other.
+    #[arg(
+        long,
+        // The peer's name.
+        alias = "enable-leader-election",
+        env = "SLUICE_LEADER_ELECT",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true"
+    )]
+    pub leader_elect: bool,
+    /// How long others let the leader's Lease stand still before they take it.
+    #[arg(long, env = "SLUICE_LEADER_ELECT_LEASE_DURATION", default_value = "15s", value_parser = interval)]
+    pub leader_elect_lease_duration: Duration,
+    /// How long a leader works without a renewal of its Lease before it ends; shorter than the lease duration.
+    #[arg(long, env = "SLUICE_LEADER_ELECT_RENEW_DEADLINE", default_value = "10s", value_parser = interval)]
+    pub leader_elect_renew_deadline: Duration,
+    /// Pause between two looks at the Lease, or renewals of it; shorter than the renew deadline.
+    #[arg(long, env = "SLUICE_LEADER_ELECT_RETRY_PERIOD", default_value = "2s", value_parser = interval)]
+    pub leader_elect_retry_period: Duration,
+    /// Namespace of the Lease; absent = that of the pod, by `POD_NAMESPACE` or its mounted token.
+    #[arg(long, env = "SLUICE_LEADER_ELECT_RESOURCE_NAMESPACE")]
+    pub leader_elect_resource_namespace: Option<String>,
+    /// Name of the Lease.
+    #[arg(long, env = "SLUICE_LEADER_ELECT_RESOURCE_NAME", default_value = "sluice")]
+    pub leader_elect_resource_name: String,
 }
 
 /// An address; the peer's `:8080` means all interfaces.
@@ -133,6 +169,23 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn leader_election_is_switched_as_with_the_peer() {
+        for (arguments, on) in [
+            (&[][..], true),
+            (&["--leader-elect"][..], true),
+            (&["--leader-elect=false"][..], false),
+            (&["--enable-leader-election=false"][..], false),
+            (&["--enable-leader-election", "--max-workers", "1"][..], true),
+        ] {
+            let line = ["sluice", "run"].iter().chain(arguments);
+            let Command::Run(run) = Cli::try_parse_from(line).unwrap().command else {
+                panic!("not run");
+            };
+            assert_eq!(run.election.leader_elect, on, "{arguments:?}");
+        }
     }
 
     #[test]

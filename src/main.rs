@@ -1,6 +1,7 @@
 //! The `sluice` binary: parses the command line and dispatches. Must not hold anything else.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -27,10 +28,11 @@ fn run() -> anyhow::Result<()> {
             rustls::crypto::ring::default_provider()
                 .install_default()
                 .map_err(|_| anyhow::anyhow!("TLS is set up already"))?;
-            tokio::runtime::Builder::new_multi_thread()
-                .enable_all()
-                .build()?
-                .block_on(manager::run(*arguments))
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            let ended = runtime.block_on(manager::run(*arguments));
+            // Whoever lost the Lease must be gone soon: a look-up of a name that hangs is not waited for.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            ended
         }
         Command::Crds(arguments) => crds(arguments.directory.as_deref()),
     }

@@ -10,10 +10,12 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::aws::{CallObserver, CallRecord};
+use crate::cluster::lease::ElectionObserver;
 use crate::plan::facts::FailureClass;
 
 /// Labels of a reconcile.
@@ -110,6 +112,23 @@ impl CallObserver for AwsMetrics {
     }
 }
 
+/// Counts leaders.
+#[derive(Clone, Default)]
+struct ElectionMetrics {
+    leads: Gauge,
+    transitions: Counter,
+}
+
+impl ElectionObserver for ElectionMetrics {
+    fn leads(&self, leads: bool) {
+        self.leads.set(leads.into());
+    }
+
+    fn changed(&self) {
+        self.transitions.inc();
+    }
+}
+
 fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(Duration::from_millis(4).as_secs_f64(), 2.0, 14))
 }
@@ -118,6 +137,7 @@ fn seconds() -> Histogram {
 pub struct Metrics {
     registry: Registry,
     aws: Arc<AwsMetrics>,
+    election: ElectionMetrics,
     total: Family<ReconcileLabels, Counter>,
 }
 
@@ -140,13 +160,35 @@ impl Metrics {
             aws.total.clone(),
         );
         registry.register("aws_call_seconds", "Time of AWS calls by service", aws.seconds.clone());
-        Self { registry, aws, total }
+        let election = ElectionMetrics::default();
+        registry.register(
+            "leader",
+            "1 while this process leads, 0 while it stands by",
+            election.leads.clone(),
+        );
+        registry.register(
+            "leader_transitions",
+            "Changes of the leader that this process saw, its own turns included",
+            election.transitions.clone(),
+        );
+        Self {
+            registry,
+            aws,
+            election,
+            total,
+        }
     }
 
     /// What the AWS layer reports its calls to.
     #[must_use]
     pub fn aws_observer(&self) -> Arc<dyn CallObserver> {
         Arc::clone(&self.aws) as Arc<dyn CallObserver>
+    }
+
+    /// What the election reports to.
+    #[must_use]
+    pub fn election_observer(&self) -> Arc<dyn ElectionObserver> {
+        Arc::new(self.election.clone())
     }
 
     /// The metrics of one controller.

@@ -1,6 +1,6 @@
 //! The one way out: every AWS call passes here.
 //!
-//! Owns the deadline of a call and the hook that counts calls. Must not know what a call means; the class of a failure comes from [`super::error`].
+//! Owns the deadline of a call, that no change goes out past the fence, and the hook that counts calls. Must not know what a call means; the class of a failure comes from [`super::error`].
 
 use std::error::Error;
 use std::future::Future;
@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::error;
 use super::rates::{Bucket, Buckets, Rates};
+use crate::fence::Fence;
 use crate::plan::facts::{Failure, FailureClass};
 
 /// The AWS services that the product talks to.
@@ -81,13 +82,19 @@ pub(super) struct Calls {
     iam: Buckets,
     ssm: Buckets,
     deadline: Duration,
+    fence: Fence,
     observer: Option<Arc<dyn CallObserver>>,
 }
 
 impl Calls {
     /// `deadline` bounds the wait for a token, and then once more the call itself: a write that has begun is
     /// never cut short because it stood in a queue.
-    pub(super) fn new(rates: &Rates, deadline: Duration, observer: Option<Arc<dyn CallObserver>>) -> Self {
+    pub(super) fn new(
+        rates: &Rates,
+        deadline: Duration,
+        fence: Fence,
+        observer: Option<Arc<dyn CallObserver>>,
+    ) -> Self {
         Self {
             autoscaling: Buckets::new(rates.autoscaling),
             ec2: Buckets::new(rates.ec2),
@@ -95,14 +102,16 @@ impl Calls {
             iam: Buckets::new(rates.iam),
             ssm: Buckets::new(rates.ssm),
             deadline,
+            fence,
             observer,
         }
     }
 
-    /// Makes one call: takes a token, sends, bounds, classifies, counts.
+    /// Makes one call: takes a token, passes the fence if it changes something, sends, bounds, classifies, counts.
     ///
     /// # Errors
-    /// The service's failure in the product's form; [`FailureClass::Throttled`] if no token came in time.
+    /// The service's failure in the product's form; [`FailureClass::Throttled`] if no token came in time,
+    /// [`FailureClass::NotLeading`] for a change without the right to write.
     pub(super) async fn call<T, E>(
         &self,
         service: Service,
@@ -120,16 +129,25 @@ impl Calls {
             Err(error::failure(service, action, FailureClass::Throttled, None, message))
         } else {
             // The SDK has the same deadline; this one holds even if a credentials provider hangs.
-            match timeout(self.deadline + Duration::from_secs(1), request).await {
-                Ok(Ok(answer)) => Ok(answer),
-                Ok(Err(error)) => Err(error::failure_of(service, action, &error)),
-                Err(_) => Err(error::failure(
+            let request = timeout(self.deadline + Duration::from_secs(1), request);
+            let answer = if is_read(action) {
+                Ok(request.await)
+            } else {
+                // After the wait for a token, and again with each step: the SDK signs, connects and tries again in there.
+                let name = format!("{}:{action}", service.prefix());
+                self.fence.write(&name, request).await
+            };
+            match answer {
+                Ok(Ok(Ok(answer))) => Ok(answer),
+                Ok(Ok(Err(error))) => Err(error::failure_of(service, action, &error)),
+                Ok(Err(_)) => Err(error::failure(
                     service,
                     action,
                     FailureClass::Unavailable,
                     None,
                     "no answer in time",
                 )),
+                Err(not_leading) => Err(not_leading),
             }
         };
         if let Some(observer) = &self.observer {
@@ -169,6 +187,7 @@ mod tests {
 
     use super::*;
     use crate::aws::rates::{Rate, ServiceRates};
+    use crate::fence::fence;
 
     #[derive(Default)]
     struct Seen(Mutex<Vec<(Option<FailureClass>, u128, u128)>>);
@@ -196,6 +215,7 @@ mod tests {
         Calls::new(
             &rates,
             Duration::from_secs(2),
+            Fence::always(),
             Some(Arc::clone(seen) as Arc<dyn CallObserver>),
         )
     }
@@ -233,5 +253,27 @@ mod tests {
             .unwrap_err();
         assert_eq!(failure.class, FailureClass::Unavailable);
         assert_eq!(*seen.0.lock().unwrap(), [(Some(FailureClass::Unavailable), 0, 3)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_the_right_to_write_only_reads_go_out() {
+        let (keeper, fence) = fence();
+        let calls = Calls::new(&Rates::default(), Duration::from_secs(2), fence, None);
+        let sent = Mutex::new(0);
+        let call = |action| {
+            let request = async {
+                *sent.lock().unwrap() += 1;
+                after(0).await
+            };
+            calls.call(Service::Ssm, action, request)
+        };
+        assert!(call("GetParameters").await.is_ok());
+        let failure = call("PutParameter").await.unwrap_err();
+        assert_eq!(
+            (failure.class, failure.action.as_str(), *sent.lock().unwrap()),
+            (FailureClass::NotLeading, "ssm:PutParameter", 1)
+        );
+        assert!(keeper.open_until(Instant::now() + Duration::from_secs(1)));
+        assert!(call("PutParameter").await.is_ok());
     }
 }

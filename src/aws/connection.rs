@@ -20,6 +20,7 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use super::call::{CallObserver, Calls, Service};
 use super::ledger::WriteLedger;
 use super::rates::Rates;
+use crate::fence::Fence;
 use crate::plan::facts::Failure;
 
 /// How to reach AWS. Credentials and an endpoint override (`AWS_ENDPOINT_URL`) come from the environment by
@@ -36,6 +37,8 @@ pub struct ConnectionSettings {
     pub max_attempts: u32,
     /// Our own request rates.
     pub rates: Rates,
+    /// What every call that changes something has to pass.
+    pub fence: Fence,
     /// Is told about every call.
     pub observer: Option<Arc<dyn CallObserver>>,
 }
@@ -48,6 +51,7 @@ impl Default for ConnectionSettings {
             operation_timeout: Duration::from_secs(15),
             max_attempts: 3,
             rates: Rates::default(),
+            fence: Fence::always(),
             observer: None,
         }
     }
@@ -114,7 +118,12 @@ impl Connection {
                 eks: aws_sdk_eks::Client::new(&config),
                 iam: aws_sdk_iam::Client::new(&config),
                 ssm: aws_sdk_ssm::Client::new(&config),
-                calls: Calls::new(&settings.rates, settings.operation_timeout, settings.observer.clone()),
+                calls: Calls::new(
+                    &settings.rates,
+                    settings.operation_timeout,
+                    settings.fence.clone(),
+                    settings.observer.clone(),
+                ),
                 ledger: Arc::new(WriteLedger::default()),
             }),
         })

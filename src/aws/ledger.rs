@@ -43,6 +43,8 @@ struct Mark {
 #[derive(Default)]
 struct State {
     sequence: u64,
+    /// Others wrote up to this place in the order.
+    others: u64,
     marks: HashMap<Touched, Mark>,
     /// What we made, when, and by which write: the spellings of one thing share the write.
     made: HashMap<Touched, (Instant, u64)>,
@@ -106,12 +108,19 @@ impl WriteLedger {
         }
     }
 
-    /// Whether a read that started at `read` may miss a write of ours.
+    /// Another process wrote until now, nobody knows what: no read that started before shows the state after it. Answers
+    /// the place in the order from which reads count.
+    pub(super) fn others_wrote(&self) -> u64 {
+        let mut state = self.state();
+        state.others = state.next();
+        state.others
+    }
+
+    /// Whether a read that started at `read` may miss a write of ours, or of one who wrote before us.
     pub(super) fn dirty(&self, touched: &Touched, read: u64) -> bool {
-        self.state()
-            .marks
-            .get(touched)
-            .is_some_and(|mark| mark.in_flight > 0 || mark.ended > read)
+        let state = self.state();
+        let ours = state.marks.get(touched);
+        read < state.others || ours.is_some_and(|mark| mark.in_flight > 0 || mark.ended > read)
     }
 
     /// Whether we made it so recently that a read may not show it yet.
@@ -213,8 +222,8 @@ impl Write<'_> {
     pub(super) fn end(mut self, failure: Option<FailureClass>) {
         self.outcome = match failure {
             None => Outcome::Done,
-            // No answer: it may have happened. Already there: it has, and our reads did not show it.
-            Some(FailureClass::Unavailable | FailureClass::AlreadyExists) => Outcome::Unsure,
+            // No answer, or dropped in the middle: it may have happened. Already there: it has, and our reads did not show it.
+            Some(FailureClass::Unavailable | FailureClass::AlreadyExists | FailureClass::NotLeading) => Outcome::Unsure,
             Some(_) => Outcome::Refused,
         };
     }

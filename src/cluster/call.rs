@@ -1,12 +1,14 @@
-//! One way to call the API server: with a deadline and a class on failure.
+//! Two ways to call the API server, both with a deadline and a class on failure: reads, and writes behind the fence.
 //!
-//! Owns the client's settings and the mapping from kube's errors to failure classes. Must not retry.
+//! Owns the client's settings, the mapping from kube's errors to failure classes, and that no write goes out past the fence
+//! but the Lease itself. Must not retry.
 
 use std::future::Future;
 use std::time::Duration;
 
 use kube::{Client, Config};
 
+use crate::fence::Fence;
 use crate::plan::facts::{Failure, FailureClass};
 
 /// How long one call may take.
@@ -22,11 +24,25 @@ pub fn client(mut config: Config) -> kube::Result<Client> {
     Client::try_from(config)
 }
 
-/// Runs a call; `action` names it in the failure, as `kubernetes:patch instancegroups/status`.
+/// Runs a call that changes something, if this process may write, and only as long as it may; `action` names it in the
+/// failure, as `kubernetes:patch instancegroups/status`.
+///
+/// # Errors
+/// A [`Failure`] with the class of what went wrong; `NotLeading` if it was not begun or was cut short.
+pub async fn write<T>(
+    fence: &Fence,
+    action: &str,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, Failure> {
+    // On the heap: a pass holds several of these one in another.
+    fence.write(action, Box::pin(read(action, request))).await?
+}
+
+/// Runs a call that changes nothing.
 ///
 /// # Errors
 /// A [`Failure`] with the class of what went wrong.
-pub async fn call<T>(action: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
+pub async fn read<T>(action: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
     match tokio::time::timeout(DEADLINE, request).await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(failure(action, &error)),

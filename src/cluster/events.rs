@@ -12,7 +12,8 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use tracing::warn;
 
-use super::call::call;
+use super::call::write;
+use crate::fence::Fence;
 use crate::plan::step::Notice;
 
 /// Longest note of an Event, in bytes (API validation of events.k8s.io/v1).
@@ -22,16 +23,18 @@ const NOTE_LIMIT: usize = 1024;
 #[derive(Clone)]
 pub struct Publisher {
     client: Client,
+    fence: Fence,
     controller: &'static str,
     instance: String,
 }
 
 impl Publisher {
-    /// A publisher for a controller; `instance` tells replicas apart.
+    /// A publisher for a controller behind this fence; `instance` tells replicas apart.
     #[must_use]
-    pub fn new(client: Client, controller: &'static str, instance: String) -> Self {
+    pub fn new(client: Client, fence: Fence, controller: &'static str, instance: String) -> Self {
         Self {
             client,
+            fence,
             controller,
             instance,
         }
@@ -57,7 +60,9 @@ impl Publisher {
             ..Event::default()
         };
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
-        if let Err(failure) = call("kubernetes:create events", api.create(&PostParams::default(), &event)).await {
+        let parameters = PostParams::default();
+        let create = api.create(&parameters, &event);
+        if let Err(failure) = write(&self.fence, "kubernetes:create events", create).await {
             warn!(reason = notice.reason, %failure, "an Event could not be published");
         }
     }

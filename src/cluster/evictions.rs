@@ -14,6 +14,7 @@ use kube::core::Status;
 use kube::{Api, Client};
 
 use super::call::{failure, late};
+use crate::fence::Fence;
 use crate::plan::facts::workload::{EvictionKind, PodId};
 
 /// How the call is named in a failure.
@@ -27,14 +28,15 @@ const DEADLINE: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub struct Evictions {
     client: Client,
+    fence: Fence,
 }
 
 impl Evictions {
     /// Evictions over a client that does not retry ([`super::call::client`]): kube's default one asks a budget that says no
     /// again and again for minutes, and answers nothing meanwhile.
     #[must_use]
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    pub fn new(client: Client, fence: Fence) -> Self {
+        Self { client, fence }
     }
 
     /// Asks once for the eviction of this very pod; one that has its name meanwhile is not touched.
@@ -44,7 +46,12 @@ impl Evictions {
         // Not `Api::evict`: kube 5.0 writes `delete_options`, which the API server passes over, and the uid with it.
         let parameters = PostParams::default();
         let request = api.create_subresource::<_, Status>("eviction", &pod.name, &parameters, &eviction);
-        match tokio::time::timeout(DEADLINE, request).await {
+        let answer = self.fence.write(ACTION, tokio::time::timeout(DEADLINE, request)).await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(failure) => return EvictionKind::Failed(failure),
+        };
+        match answer {
             Ok(Ok(status)) if !status.is_failure() => EvictionKind::Accepted,
             Ok(Ok(status)) => refusal(&kube::Error::Api(status.boxed())),
             Ok(Err(error)) => refusal(&error),

@@ -7,22 +7,24 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
-use super::call::call;
+use super::call::write;
 use crate::api::instance_group::{InstanceGroup, InstanceGroupStatus};
 use crate::api::{INSTANCE_GROUP_FINALIZER, field_manager};
+use crate::fence::Fence;
 use crate::plan::facts::{Failure, FailureClass};
 
 /// Writes instance groups.
 #[derive(Clone)]
 pub struct GroupWriter {
     client: Client,
+    fence: Fence,
 }
 
 impl GroupWriter {
-    /// A writer over this client.
+    /// A writer over this client and behind this fence.
     #[must_use]
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    pub fn new(client: Client, fence: Fence) -> Self {
+        Self { client, fence }
     }
 
     fn api(&self, group: &InstanceGroup) -> Api<InstanceGroup> {
@@ -50,7 +52,8 @@ impl GroupWriter {
         };
         let api = self.api(group);
         let name = group.name_any();
-        let written = call(
+        let written = write(
+            &self.fence,
             "kubernetes:patch instancegroups/status",
             api.patch_status(&name, &parameters, &Patch::Merge(&patch)),
         )
@@ -98,7 +101,9 @@ impl GroupWriter {
             ..PatchParams::default()
         };
         let api = self.api(group);
-        call(action, api.patch(&group.name_any(), &parameters, &Patch::Merge(patch))).await
+        let name = group.name_any();
+        let patch = Patch::Merge(patch);
+        write(&self.fence, action, api.patch(&name, &parameters, &patch)).await
     }
 }
 

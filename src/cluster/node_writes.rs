@@ -12,10 +12,11 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::call::call;
+use super::call::{read, write};
 use super::groups::merge_patch;
 use super::nodes::instance_id;
 use crate::api::{NodeRecord, NodeState, annotation, field_manager, label};
+use crate::fence::Fence;
 use crate::plan::facts::{Failure, FailureClass};
 use crate::plan::step::NodeEdit;
 
@@ -27,13 +28,17 @@ const ATTEMPTS: usize = 5;
 #[derive(Clone)]
 pub struct NodeWriter {
     api: Api<Node>,
+    fence: Fence,
 }
 
 impl NodeWriter {
-    /// A writer over this client.
+    /// A writer over this client, behind this fence.
     #[must_use]
-    pub fn new(client: Client) -> Self {
-        Self { api: Api::all(client) }
+    pub fn new(client: Client, fence: Fence) -> Self {
+        Self {
+            api: Api::all(client),
+            fence,
+        }
     }
 
     /// Reads the Node and makes the edit, if anything of it is missing and the Node stands for that instance. Returns the Node
@@ -53,7 +58,7 @@ impl NodeWriter {
     }
 
     async fn try_edit(&self, name: &str, instance_id: &str, edit: &NodeEdit) -> Result<Node, Failure> {
-        let node = call("kubernetes:get nodes", self.api.get(name)).await?;
+        let node = read("kubernetes:get nodes", self.api.get(name)).await?;
         is_of_instance(&node, instance_id)?;
         let Some(mut patch) = change(&node, edit) else {
             return Ok(node);
@@ -64,7 +69,8 @@ impl NodeWriter {
             ..PatchParams::default()
         };
         let patch = Patch::Merge(&patch);
-        call("kubernetes:patch nodes", self.api.patch(name, &parameters, &patch)).await
+        let patched = self.api.patch(name, &parameters, &patch);
+        write(&self.fence, "kubernetes:patch nodes", patched).await
     }
 }
 

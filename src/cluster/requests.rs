@@ -7,9 +7,10 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
-use super::call::call;
+use super::call::{read, write};
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestStatus};
 use crate::api::{UPGRADE_REQUEST_FINALIZER, field_manager};
+use crate::fence::Fence;
 use crate::plan::facts::{Failure, FailureClass};
 use crate::plan::step::RequestRef;
 
@@ -17,13 +18,14 @@ use crate::plan::step::RequestRef;
 #[derive(Clone)]
 pub struct RequestWriter {
     client: Client,
+    fence: Fence,
 }
 
 impl RequestWriter {
-    /// A writer over this client.
+    /// A writer over this client and behind this fence.
     #[must_use]
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    pub fn new(client: Client, fence: Fence) -> Self {
+        Self { client, fence }
     }
 
     fn api(&self, namespace: &str) -> Api<InstanceGroupUpgradeRequest> {
@@ -40,7 +42,8 @@ impl RequestWriter {
             ..PostParams::default()
         };
         let api = self.api(request.namespace().as_deref().unwrap_or_default());
-        call(
+        write(
+            &self.fence,
             "kubernetes:create instancegroupupgraderequests",
             api.create(&parameters, request),
         )
@@ -65,7 +68,8 @@ impl RequestWriter {
         next.metadata.managed_fields = None;
         let api = self.api(request.namespace().as_deref().unwrap_or_default());
         let name = request.name_any();
-        call(
+        write(
+            &self.fence,
             "kubernetes:update instancegroupupgraderequests/status",
             api.replace_status(&name, &parameters, &next),
         )
@@ -78,7 +82,7 @@ impl RequestWriter {
     /// The failure of the call; class Busy when somebody wrote in between.
     pub async fn release(&self, namespace: &str, request: &RequestRef) -> Result<Option<String>, Failure> {
         let api = self.api(namespace);
-        let current = match call("kubernetes:get instancegroupupgraderequests", api.get(&request.name)).await {
+        let current = match read("kubernetes:get instancegroupupgraderequests", api.get(&request.name)).await {
             Ok(current) => current,
             Err(failure) if failure.class == FailureClass::NotFound => return Ok(None),
             Err(failure) => return Err(failure),
@@ -94,7 +98,8 @@ impl RequestWriter {
             ..PatchParams::default()
         };
         let action = "kubernetes:patch instancegroupupgraderequests (finalizer)";
-        match call(action, api.patch(&request.name, &parameters, &Patch::Merge(&patch))).await {
+        let patch = Patch::Merge(&patch);
+        match write(&self.fence, action, api.patch(&request.name, &parameters, &patch)).await {
             Ok(released) => Ok(released.resource_version()),
             Err(failure) if failure.class == FailureClass::NotFound => Ok(None),
             Err(failure) => Err(failure),
@@ -118,7 +123,8 @@ impl RequestWriter {
             ..DeleteParams::default()
         };
         let api = self.api(namespace);
-        match call(
+        match write(
+            &self.fence,
             "kubernetes:delete instancegroupupgraderequests",
             api.delete(&request.name, &parameters),
         )

@@ -4,7 +4,7 @@
 //! repeat a manifest's text: an error may quote user data.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
@@ -13,6 +13,7 @@ use tracing::error;
 
 use crate::clock;
 use crate::cluster::events::Publisher;
+use crate::fence::Fence;
 use crate::plan::step::Notice;
 
 /// Longest value that is quoted; a script or a password is longer or has spaces.
@@ -20,46 +21,58 @@ const QUOTED: usize = 16;
 
 /// What was told already, and the way to tell more.
 pub struct Unreadable {
-    told: Mutex<HashMap<String, String>>,
+    told: Reasons,
     sender: UnboundedSender<(ObjectReference, String)>,
 }
 
+/// By uid: why an object cannot be read now.
+type Reasons = Arc<Mutex<HashMap<String, String>>>;
+
 /// What is still to be told.
-pub struct Untold(UnboundedReceiver<(ObjectReference, String)>);
+pub struct Untold {
+    receiver: UnboundedReceiver<(ObjectReference, String)>,
+    told: Reasons,
+}
 
 impl Unreadable {
     /// Nothing seen yet.
     #[must_use]
     pub fn new() -> (Self, Untold) {
         let (sender, receiver) = unbounded();
-        let told = Mutex::default();
-        (Self { told, sender }, Untold(receiver))
+        let told = Reasons::default();
+        let untold = Untold {
+            receiver,
+            told: Arc::clone(&told),
+        };
+        (Self { told, sender }, untold)
     }
 
     /// An object was seen that cannot be read. Told once for each reason.
     pub fn saw(&self, object: ObjectReference, reason: &str) {
         let uid = object.uid.clone().unwrap_or_default();
-        let before = self.lock().insert(uid, reason.to_owned());
+        let before = lock(&self.told).insert(uid, reason.to_owned());
         if before.as_deref() != Some(reason) {
             // The receiver only goes away when the process ends.
-            let _ = self.sender.unbounded_send((object, without_text(reason)));
+            let _ = self.sender.unbounded_send((object, reason.to_owned()));
         }
     }
 
     /// An object is gone, or can be read now.
     pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.told).remove(uid);
     }
 }
 
+fn lock(reasons: &Reasons) -> MutexGuard<'_, HashMap<String, String>> {
+    reasons.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Untold {
-    /// Tells as long as the process lives.
-    pub async fn tell(mut self, publisher: Publisher) {
-        while let Some((object, reason)) = self.0.next().await {
+    /// Tells as long as the process lives, once it leads.
+    pub async fn tell(mut self, publisher: Publisher, fence: Fence) {
+        fence.opened().await;
+        while let Some((object, reason)) = self.next().await {
+            let reason = without_text(&reason);
             let kind = object.kind.as_deref().unwrap_or("object");
             let (name, namespace) = (object.name.as_deref(), object.namespace.as_deref());
             error!(kind, namespace, object = name, reason, "cannot be read");
@@ -69,6 +82,17 @@ impl Untold {
                 message: format!("cannot be read as {kind}, so nothing is done for it: {reason}"),
             };
             publisher.publish(&object, &notice, clock::now()).await;
+        }
+    }
+
+    /// The next that still holds: a standby may have seen it long before it leads.
+    async fn next(&mut self) -> Option<(ObjectReference, String)> {
+        loop {
+            let (object, reason) = self.receiver.next().await?;
+            let now = lock(&self.told).get(object.uid.as_deref().unwrap_or_default()).cloned();
+            if now.as_ref() == Some(&reason) {
+                return Some((object, reason));
+            }
         }
     }
 }
@@ -88,6 +112,7 @@ fn without_text(reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
 
     fn object(uid: &str) -> ObjectReference {
         ObjectReference {
@@ -96,20 +121,39 @@ mod tests {
         }
     }
 
+    /// All that is told at one time, each as uid and reason.
+    fn told(untold: &mut Untold) -> Vec<String> {
+        let mut told = Vec::new();
+        while let Some(Some((object, reason))) = untold.next().now_or_never() {
+            told.push(format!("{}{reason}", object.uid.unwrap()));
+        }
+        told
+    }
+
     #[test]
     fn each_object_and_reason_is_told_once() {
         let (unreadable, mut untold) = Unreadable::new();
-        for (uid, reason) in [("a", "x"), ("a", "x"), ("b", "x"), ("a", "y"), ("a", "y")] {
+        for (uid, reason) in [("a", "x"), ("a", "x"), ("b", "x")] {
+            unreadable.saw(object(uid), reason);
+        }
+        assert_eq!(told(&mut untold), ["ax", "bx"]);
+        for (uid, reason) in [("a", "y"), ("a", "y")] {
+            unreadable.saw(object(uid), reason);
+        }
+        assert_eq!(told(&mut untold), ["ay"]);
+        unreadable.forget("a");
+        unreadable.saw(object("a"), "y");
+        assert_eq!(told(&mut untold), ["ay"]);
+    }
+
+    #[test]
+    fn what_was_mended_before_anybody_told_is_not_told() {
+        let (unreadable, mut untold) = Unreadable::new();
+        for (uid, reason) in [("a", "x"), ("b", "x"), ("c", "x"), ("c", "y")] {
             unreadable.saw(object(uid), reason);
         }
         unreadable.forget("a");
-        unreadable.saw(object("a"), "y");
-        drop(unreadable);
-        let mut told = Vec::new();
-        while let Ok((object, reason)) = untold.0.try_recv() {
-            told.push(format!("{}{reason}", object.uid.unwrap()));
-        }
-        assert_eq!(told, ["ax", "bx", "ay", "ay"]);
+        assert_eq!(told(&mut untold), ["bx", "cy"]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The composition root: clients, stores, pollers, controllers, admin server, supervision.
 //!
-//! Owns how the parts are put together and in which order they start and stop. A task that ends without being asked to
-//! ends the process with an error: a half-working operator is worse than a restarted one. Must not decide anything
+//! Owns how the parts are put together and in which order they start and stop: health before the election, reconciles only
+//! while leading, the Lease given back last. A task that ends without being asked to ends the process with an error: a half-working operator is worse than a restarted one. Must not decide anything
 //! about groups.
 
+mod election;
 mod pollers;
 mod tasks;
 mod watches;
@@ -47,9 +48,11 @@ use crate::controllers::instance_group::followers::{Followed, Followers};
 use crate::controllers::instance_group::orphans::Orphans;
 use crate::controllers::instance_group::slots::Slots;
 use crate::controllers::instance_group::terminations::Terminations;
-use crate::controllers::instance_group::{self, NAME};
+use crate::controllers::instance_group::{self, NAME, standby};
 use crate::controllers::unreadable::Unreadable;
+use crate::fence::Fence;
 use crate::metrics::{Metrics, ReconcileMetrics};
+use election::Leadership;
 use tasks::Tasks;
 use watches::Watches;
 
@@ -69,12 +72,15 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("cannot listen on {}", arguments.metrics_addr))?;
     info!(address = %listener.local_addr()?, "health and metrics");
-    let client = client(&arguments).await?;
+    let mut leadership = Leadership::prepare(&arguments.election)?;
+    let config = config(&arguments).await?;
+    let client = call::client(config.clone())?;
     let mut metrics = Metrics::new();
     let reconciles = metrics.reconciles(NAME);
     let connection = Connection::connect(&ConnectionSettings {
         region: arguments.aws_region.clone(),
         max_attempts: arguments.max_api_retries,
+        fence: leadership.fence.clone(),
         observer: Some(metrics.aws_observer()),
         ..ConnectionSettings::default()
     })
@@ -84,10 +90,17 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     let mut tasks = Tasks::default();
     let watches = Watches::new();
     let states = watches.states();
+    let mut readiness = watches.readiness();
+    readiness
+        .watches
+        .extend(leadership.state.clone().map(|state| ("leader election", state)));
+    let metrics = Arc::new(metrics);
     tasks.spawn(
         "admin",
-        admin::serve(listener, watches.readiness(), Arc::new(metrics), stop.clone()),
+        admin::serve(listener, readiness, Arc::clone(&metrics), stop.clone()),
     );
+    // A client of its own: nobody else's connections hold up a renewal.
+    leadership.spawn(&mut tasks, call::client(config)?, &metrics, &instance(), &stop);
     let (sender, wakes) = mpsc::unbounded();
     let (unreadable, untold) = Unreadable::new();
     let (orphans, found) = Orphans::new();
@@ -96,6 +109,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         unreadable,
         orphans,
         stop: stop.clone(),
+        fence: leadership.fence.clone(),
         metrics: reconciles,
     };
     let context = Arc::new_cyclic(|itself| {
@@ -104,7 +118,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     });
     tasks.spawn(
         "objects that cannot be read",
-        tasks::endless(untold.tell(context.publisher.clone())),
+        tasks::endless(untold.tell(context.publisher.clone(), context.fence.clone())),
     );
     tasks.spawn(
         "requests without a group",
@@ -126,9 +140,12 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
             info!("asked to stop: finishing what is under way");
             stop.cancel();
             // The controller ends when its reconciles are done; watches are simply dropped.
-            if runs && tokio::time::timeout(GRACE, tasks.ended(NAME)).await.is_err() {
-                return Err(anyhow!("reconciles did not finish within {} s", GRACE.as_secs()));
+            if runs {
+                let ended = tokio::time::timeout(GRACE, tasks.ended(NAME)).await;
+                // The Lease is not given back then: somebody still writes.
+                ended.map_err(|_| anyhow!("reconciles did not finish within {} s", GRACE.as_secs()))??;
             }
+            leadership.give_back(&mut tasks).await?;
             info!("sluice stops");
             Ok(())
         }
@@ -141,6 +158,7 @@ struct Parts {
     unreadable: Unreadable,
     orphans: Orphans,
     stop: CancellationToken,
+    fence: Fence,
     metrics: ReconcileMetrics,
 }
 
@@ -168,6 +186,7 @@ fn context(
         unreadable,
         orphans,
         stop,
+        fence,
         metrics,
     } = parts;
     Context {
@@ -185,11 +204,11 @@ fn context(
         answers: Answers::default(),
         slots: Slots::new(arguments.max_concurrent_rollouts),
         own_node: arguments.node_name.clone(),
-        group_writer: GroupWriter::new(client.clone()),
-        request_writer: RequestWriter::new(client.clone()),
-        node_writer: NodeWriter::new(client.clone()),
-        evictions: Evictions::new(client.clone()),
-        publisher: Publisher::new(client.clone(), "sluice/instance-group", instance()),
+        group_writer: GroupWriter::new(client.clone(), fence.clone()),
+        request_writer: RequestWriter::new(client.clone(), fence.clone()),
+        node_writer: NodeWriter::new(client.clone(), fence.clone()),
+        evictions: Evictions::new(client.clone(), fence.clone()),
+        publisher: Publisher::new(client.clone(), fence.clone(), "sluice/instance-group", instance()),
         inventory: Inventory::new(&connection),
         catalogue: Catalogue::new(&connection, arguments.image_poll_interval, Arc::new(clock::now)),
         clusters: Clusters::new(&connection, arguments.image_poll_interval),
@@ -201,23 +220,32 @@ fn context(
         backoff: Backoff::default(),
         unreadable,
         stop,
+        fence,
         metrics,
     }
 }
 
-/// Runs the controller of instance groups once every input was seen once: an empty store is not an empty cluster.
+/// Runs the controller of instance groups once this process leads and every input was seen once: an empty store is not an
+/// empty cluster.
 async fn controller(
     context: Arc<Context>,
-    wakes: UnboundedReceiver<ObjectRef<GuardedGroup>>,
+    mut wakes: UnboundedReceiver<ObjectRef<GuardedGroup>>,
     states: Vec<watch::Receiver<WatchState>>,
     workers: u16,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
+    if !standby::until_leading(&context, &mut wakes, &stop).await {
+        return Ok(());
+    }
     for mut state in states {
         tokio::select! {
             followed = state.wait_for(|state| *state == WatchState::Following) => drop(followed?),
             () = stop.cancelled() => return Ok(()),
         }
+    }
+    tokio::select! {
+        () = standby::take_over(&context) => {}
+        () = stop.cancelled() => return Ok(()),
     }
     instance_group::run(context, wakes, workers, stop.cancelled_owned()).await;
     Ok(())
@@ -245,13 +273,13 @@ fn known(list: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Tells replicas apart in Events.
+/// Tells replicas apart in Events and in the Lease.
 fn instance() -> String {
     std::env::var("HOSTNAME").unwrap_or_else(|_| "sluice".to_owned())
 }
 
-/// The client for the API server, by the usual rules.
-async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
+/// The way to the API server, by the usual rules.
+async fn config(arguments: &RunArguments) -> anyhow::Result<kube::Config> {
     let mut config = match &arguments.kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -263,7 +291,7 @@ async fn client(arguments: &RunArguments) -> anyhow::Result<Client> {
     };
     // An API server that cannot be reached is to be noticed, and tried again, within seconds.
     config.connect_timeout = Some(Duration::from_secs(5));
-    Ok(call::client(config)?)
+    Ok(config)
 }
 
 /// Listens for SIGTERM and SIGINT from now on; what it answers ends with the first of them.

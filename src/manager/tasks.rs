@@ -2,7 +2,7 @@
 //!
 //! Owns the rule that a task which ends by itself ends the process. Must not know what the tasks do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 
 use anyhow::anyhow;
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Tasks {
     set: JoinSet<anyhow::Result<()>>,
     names: HashMap<Id, &'static str>,
+    done: HashSet<&'static str>,
 }
 
 impl Tasks {
@@ -37,14 +38,22 @@ impl Tasks {
         self.names.get(&id).copied().unwrap_or("unknown")
     }
 
-    /// Waits until a task of this name has ended.
-    pub async fn ended(&mut self, name: &str) {
-        while let Some(ended) = self.set.join_next_with_id().await {
-            let id = ended.map_or_else(|error| error.id(), |(id, _)| id);
-            if self.name(id) == name {
-                return;
+    /// Waits until a task of this name has ended, while others may end well, too.
+    ///
+    /// # Errors
+    /// The failure of the first task that fails meanwhile, whichever it is.
+    pub async fn ended(&mut self, name: &'static str) -> anyhow::Result<()> {
+        while !self.done.contains(name) {
+            match self.set.join_next_with_id().await {
+                Some(Ok((id, Ok(())))) => {
+                    self.done.insert(self.name(id));
+                }
+                Some(Ok((id, Err(error)))) => return Err(error.context(format!("task {} failed", self.name(id)))),
+                Some(Err(error)) => return Err(anyhow!("task {} broke off: {error}", self.name(error.id()))),
+                None => return Ok(()),
             }
         }
+        Ok(())
     }
 }
 

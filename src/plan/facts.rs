@@ -65,6 +65,8 @@ pub enum FailureClass {
     Invalid,
     /// A read right after our own write that does not show the write yet.
     Lagging,
+    /// This process does not lead, or does not any more: the pass is over and nothing is told of it.
+    NotLeading,
     /// Nothing in the error table matches.
     Unclassified,
 }

@@ -7,6 +7,7 @@ pub mod facts;
 pub mod group;
 pub mod image;
 pub mod launch;
+pub mod leadership;
 pub mod naming;
 pub mod observed;
 pub mod problem;

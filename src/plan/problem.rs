@@ -87,9 +87,11 @@ impl Problem {
 pub fn failure_condition(class: FailureClass) -> ConditionType {
     match class {
         FailureClass::Denied => ConditionType::AccessDenied,
-        FailureClass::Throttled | FailureClass::Unavailable | FailureClass::Lagging | FailureClass::Busy => {
-            ConditionType::AwsUnavailable
-        }
+        FailureClass::Throttled
+        | FailureClass::Unavailable
+        | FailureClass::Lagging
+        | FailureClass::Busy
+        | FailureClass::NotLeading => ConditionType::AwsUnavailable,
         FailureClass::NotFound
         | FailureClass::AlreadyExists
         | FailureClass::LimitExceeded
@@ -105,7 +107,7 @@ pub fn failure_reason(class: FailureClass) -> Reason {
         FailureClass::Denied => Reason::AccessDenied,
         FailureClass::Throttled => Reason::Throttled,
         FailureClass::Unavailable => Reason::AwsUnreachable,
-        FailureClass::Lagging | FailureClass::Busy => Reason::WaitsForAws,
+        FailureClass::Lagging | FailureClass::Busy | FailureClass::NotLeading => Reason::WaitsForAws,
         FailureClass::NotFound
         | FailureClass::AlreadyExists
         | FailureClass::LimitExceeded

@@ -8,6 +8,7 @@ mod testbed;
 mod crd_rules;
 mod definitions;
 mod gate;
+mod leadership;
 mod operator;
 mod running;
 mod testbed_itself;

@@ -8,6 +8,7 @@ use crate::tree::{files, root};
 const LAYERS: &[&[&str]] = &[
     &["api"],
     &["plan"],
+    &["fence"],
     &["aws", "cluster", "clock"],
     &["telemetry"],
     &["metrics", "cli"],

@@ -40,6 +40,8 @@ pub struct Call {
     pub service: String,
     pub action: String,
     pub mutating: bool,
+    /// The access key that signed it.
+    pub caller: Option<String>,
     /// None while it is unanswered.
     pub status: Option<u16>,
     pub error_code: Option<String>,

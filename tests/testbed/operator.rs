@@ -41,6 +41,8 @@ impl Operator {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", testbed.folder().join("home"))
             .env("KUBECONFIG", kubeconfig)
+            // What the chart gives a pod by the downward API.
+            .env("POD_NAMESPACE", "sluice-system")
             .env("RUST_BACKTRACE", "1")
             .envs(testbed.aws().environment())
             .envs(environment.iter().copied());

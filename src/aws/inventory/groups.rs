@@ -98,6 +98,13 @@ impl GroupStore {
         self.lock().poll.health()
     }
 
+    /// Waits for a poll that began at or after this place in the order.
+    pub async fn polled_since(&self, sequence: u64) {
+        let mut polled = self.lock().poll.watch_polled();
+        // The sender lives as long as this store.
+        let _ = polled.wait_for(|began| *began >= sequence).await;
+    }
+
     pub async fn synced(&self) {
         let mut synced = self.lock().poll.watch_synced();
         // The sender lives as long as this store.

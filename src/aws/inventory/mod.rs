@@ -62,6 +62,7 @@ pub struct Inventory {
 struct Shared {
     groups: Arc<GroupStore>,
     templates: TemplateStore,
+    ledger: Arc<WriteLedger>,
     fresh_groups: Coalescer<String, Fact<AutoScalingGroup>>,
     changes: Arc<Changes<ChangedName>>,
     /// `None` until somebody said which clusters there are.
@@ -87,11 +88,12 @@ impl Inventory {
             let store = Arc::clone(&store);
             async move { store.read(names).await }.boxed()
         });
-        let templates = TemplateStore::new(reads, ledger, Arc::clone(&changes));
+        let templates = TemplateStore::new(reads, Arc::clone(&ledger), Arc::clone(&changes));
         Self {
             shared: Arc::new(Shared {
                 groups,
                 templates,
+                ledger,
                 fresh_groups,
                 changes,
                 clusters: watch::Sender::new(None),
@@ -106,6 +108,21 @@ impl Inventory {
             *current = Some(names);
             changed
         });
+    }
+
+    /// Believes nothing that was read up to now: another process wrote to AWS. Polls at once, if there is anything to poll,
+    /// and waits for that, but no longer than `patience`; what is not polled by then is read by name where it is asked for.
+    pub async fn renew(&self, patience: Duration) {
+        let since = self.shared.ledger.others_wrote();
+        if self.shared.clusters.borrow().is_none() {
+            return;
+        }
+        self.shared.clusters.send_modify(|_| {});
+        let both = futures::future::join(
+            self.shared.groups.polled_since(since),
+            self.shared.templates.polled_since(since),
+        );
+        let _ = tokio::time::timeout(patience, both).await;
     }
 
     /// Polls the groups until cancelled. The first poll starts at once.

@@ -42,6 +42,8 @@ pub(super) struct Poll {
     /// Whether anything is polled at all; if not, facts are read one by one.
     pub active: bool,
     synced: watch::Sender<bool>,
+    /// Where in the order the last successful poll began; the end of it where nothing is to be polled.
+    polled: watch::Sender<u64>,
 }
 
 impl Default for Poll {
@@ -52,6 +54,7 @@ impl Default for Poll {
             failure: None,
             active: false,
             synced: watch::Sender::new(false),
+            polled: watch::Sender::new(0),
         }
     }
 }
@@ -63,6 +66,7 @@ impl Poll {
         self.last_success = Some(began);
         self.failure = None;
         self.synced.send_replace(true);
+        self.polled.send_replace(began.sequence);
         first
     }
 
@@ -75,6 +79,7 @@ impl Poll {
         self.active = false;
         self.failure = None;
         self.synced.send_replace(true);
+        self.polled.send_replace(u64::MAX);
     }
 
     /// Whether something read at this time is too old to be vouched for.
@@ -106,6 +111,10 @@ impl Poll {
             age: self.last_success.map(|moment| moment.at.elapsed()),
             failure: self.failure.clone(),
         }
+    }
+
+    pub fn watch_polled(&self) -> watch::Receiver<u64> {
+        self.polled.subscribe()
     }
 
     pub fn watch_synced(&self) -> watch::Receiver<bool> {

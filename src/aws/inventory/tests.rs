@@ -450,3 +450,43 @@ async fn without_clusters_nothing_is_polled() {
     cancel.cancel();
     task.await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_while_another_process_wrote_is_not_believed() {
+    let fixture = Fixture::new();
+    fixture.aws.world().groups.insert("a".into(), group("a", 1));
+    fixture.aws.world().templates.insert("t".into(), template("t", 1, 1));
+    let tasks = fixture.polled().await;
+    // The one who led until now.
+    fixture.aws.world().groups.insert("a".into(), group("a", 2));
+    fixture.aws.world().templates.insert("t".into(), template("t", 2, 2));
+    assert_eq!(fixture.group("a").await, Fact::Found(group("a", 1)), "not polled since");
+    fixture.inventory.renew(INTERVAL).await;
+    let mut calls = fixture.aws.calls();
+    calls.sort();
+    assert_eq!(
+        calls,
+        ["defaults", "list c"],
+        "a page each, whatever the number of groups"
+    );
+    assert_eq!(fixture.group("a").await, Fact::Found(group("a", 2)));
+    let fact = fixture.inventory.template("t", Freshness::Snapshot, false).await;
+    assert_eq!(fact.found().map(|template| template.default_version), Some(2));
+    assert_eq!(fixture.aws.calls(), Vec::<String>::new());
+    tasks.iter().for_each(JoinHandle::abort);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_another_process_wrote_a_poll_that_fails_leaves_reads_by_name() {
+    let fixture = Fixture::new();
+    fixture.aws.world().groups.insert("a".into(), group("a", 1));
+    let tasks = fixture.polled().await;
+    fixture.aws.world().groups.insert("a".into(), group("a", 2));
+    // The pollers hang.
+    tasks.iter().for_each(JoinHandle::abort);
+    let asked = tokio::time::Instant::now();
+    fixture.inventory.renew(INTERVAL / 2).await;
+    assert_eq!(asked.elapsed(), INTERVAL / 2);
+    assert_eq!(fixture.group("a").await, Fact::Found(group("a", 2)));
+    assert_eq!(fixture.aws.calls(), ["named a"]);
+}

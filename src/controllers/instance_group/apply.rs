@@ -22,12 +22,12 @@ pub struct Applied {
     pub group: Option<InstanceGroup>,
     /// The failure that ended the pass.
     pub failure: Option<Failure>,
-    /// The process was asked to end before the last action. The pass is then not reported: the status would tell of
-    /// what was not done.
+    /// The process was asked to end before the last action, or leads no more. The pass is then not reported: the status
+    /// would tell of what was not done.
     pub cut_short: bool,
 }
 
-/// Carries out actions until one fails, or the process is asked to end.
+/// Carries out actions until one fails, or the process is asked to end or leads no more.
 pub async fn apply(
     context: &Context,
     group: &InstanceGroup,
@@ -40,7 +40,7 @@ pub async fn apply(
         cut_short: false,
     };
     for action in actions {
-        if context.stop.is_cancelled() {
+        if !context.goes_on() {
             applied.cut_short = true;
             break;
         }
@@ -65,9 +65,16 @@ pub async fn apply(
             Action::TakeSlot => take_slot(context, group),
             _ => not_news(at_aws(context, action).await),
         };
-        if let Err(failure) = result {
-            applied.failure = Some(failure);
-            break;
+        match result {
+            Ok(()) => {}
+            Err(failure) if failure.class == FailureClass::NotLeading => {
+                applied.cut_short = true;
+                break;
+            }
+            Err(failure) => {
+                applied.failure = Some(failure);
+                break;
+            }
         }
     }
     applied

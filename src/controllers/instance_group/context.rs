@@ -35,6 +35,7 @@ use crate::cluster::pods::PodWatches;
 use crate::cluster::requests::RequestWriter;
 use crate::controllers::backoff::Backoff;
 use crate::controllers::unreadable::Unreadable;
+use crate::fence::Fence;
 use crate::metrics::ReconcileMetrics;
 
 /// An instance group as watched: one that cannot be read does not stop the others.
@@ -104,11 +105,19 @@ pub struct Context {
     pub unreadable: Unreadable,
     /// Cancelled when the process is asked to end: what is under way is finished, nothing new begins.
     pub stop: CancellationToken,
+    /// Open while this process leads. Every write passes it; a pass looks at it before each action.
+    pub fence: Fence,
     /// Counts reconciles.
     pub metrics: ReconcileMetrics,
 }
 
 impl Context {
+    /// Whether a pass may take its next action.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        !self.stop.is_cancelled() && self.fence.is_open()
+    }
+
     /// Says what a group follows, and lets the pollers and the watches of pods know. Nothing = the group is gone.
     pub fn follow(&self, group: &GroupName, follows: BTreeSet<Followed>) {
         let wanted = catalogue::Followed {

@@ -9,6 +9,7 @@ pub mod followers;
 pub mod observe;
 pub mod orphans;
 pub mod slots;
+pub mod standby;
 pub mod status;
 pub mod terminations;
 
@@ -109,11 +110,18 @@ async fn look(context: &Context, group: &InstanceGroup) -> Requeue {
     let applied = apply::apply(context, group, &observed.requests, &plan.actions).await;
     keep_slot(context, group, &observed, &plan);
     if applied.cut_short {
-        info!("asked to stop: the rest is left to the next start");
+        info!("asked to stop, or not leading any more: the rest is left to whoever leads next");
         return Requeue::await_change();
     }
     let reported = status::report(context, &plan, &applied).await;
     let failure = applied.failure.or(reported.err());
+    if failure
+        .as_ref()
+        .is_some_and(|failure| failure.class == FailureClass::NotLeading)
+    {
+        info!("not leading any more: the status is left to whoever leads next");
+        return Requeue::await_change();
+    }
     let requeue = next_look(context, group, &plan, failure.as_ref());
     timer.done(failure.as_ref().map(|failure| failure.class));
     requeue

@@ -35,8 +35,12 @@ impl Orphans {
     }
 }
 
-/// Hands a request in if it is being deleted, still has our finalizer, and its group is gone.
+/// Hands a request in if it is being deleted, still has our finalizer, and its group is gone. One that does not lead hands
+/// nothing in: whoever takes over looks at all.
 pub fn look(context: &Context, request: &InstanceGroupUpgradeRequest) {
+    if !context.fence.is_open() {
+        return;
+    }
     let ours = request
         .finalizers()
         .iter()
@@ -56,7 +60,7 @@ pub fn look(context: &Context, request: &InstanceGroupUpgradeRequest) {
     }
 }
 
-/// Looks at all requests; after a list, when groups may have gone unseen.
+/// Looks at all requests: after a list or a take-over, when groups may have gone unseen.
 pub fn look_at_all(context: &Context) {
     for guarded in context.requests.state() {
         if let Ok(request) = &guarded.0 {

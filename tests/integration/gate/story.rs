@@ -6,6 +6,7 @@ use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use sluice::api::upgrade_request::{InstanceGroupUpgradeRequestStatus, Phase};
 use sluice::cluster::requests::RequestWriter;
+use sluice::fence::Fence;
 use sluice::plan::facts::FailureClass;
 
 use super::ground::{Ground, SOON};
@@ -81,7 +82,9 @@ async fn a_withdrawal_between_look_and_claim_wins() -> Result<()> {
         phase: Some(Phase::InProgress),
         ..InstanceGroupUpgradeRequestStatus::default()
     };
-    let refused = RequestWriter::new(ground.testbed.admin()).status(&read, &claim).await;
+    let refused = RequestWriter::new(ground.testbed.admin(), Fence::always())
+        .status(&read, &claim)
+        .await;
     let failure = refused.err().context("a claim on a stale read went through")?;
     ensure!(failure.class == FailureClass::Busy, "{failure}");
     let now = ground.requests.get(&name).await?;

@@ -4,7 +4,7 @@
 //! audit log and the recorded AWS calls. What the plan decides is tested on the plan.
 
 mod objects;
-mod relay;
+pub mod relay;
 mod seen;
 mod settings;
 mod start;

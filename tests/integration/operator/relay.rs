@@ -1,4 +1,4 @@
-//! A way to the API server that can be cut while the API server itself runs on.
+//! A way to the API server that can be cut, or fall silent, while the API server itself runs on.
 //!
 //! Owns the port and the connections through it. Must not look at what passes.
 
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::testbed::Testbed;
@@ -17,6 +18,7 @@ pub struct Relay {
     port: u16,
     to: u16,
     task: JoinHandle<()>,
+    silent: watch::Sender<bool>,
 }
 
 impl Relay {
@@ -28,10 +30,11 @@ impl Relay {
         let to = to.context("a server with a port")?.parse()?;
         let port = Testbed::free_port()?;
         *server = json!(format!("https://127.0.0.1:{port}"));
-        let path = kubeconfig.with_extension("relayed");
+        let path = kubeconfig.with_extension(format!("{port}.relayed"));
         std::fs::write(&path, config.to_string())?;
-        let task = Self::run(port, to).await?;
-        Ok((Self { port, to, task }, path))
+        let silent = watch::Sender::new(false);
+        let task = Self::run(port, to, &silent).await?;
+        Ok((Self { port, to, task, silent }, path))
     }
 
     /// Ends all connections; new ones are refused.
@@ -39,20 +42,36 @@ impl Relay {
         self.task.abort();
     }
 
+    /// Nothing passes any more, in either direction; connections stay open, and new ones are taken.
+    pub fn silence(&self) {
+        self.silent.send_replace(true);
+    }
+
     pub async fn mend(&mut self) -> Result<()> {
-        self.task = Self::run(self.port, self.to).await?;
+        self.task = Self::run(self.port, self.to, &self.silent).await?;
         Ok(())
     }
 
-    async fn run(port: u16, to: u16) -> Result<JoinHandle<()>> {
+    async fn run(port: u16, to: u16, silent: &watch::Sender<bool>) -> Result<JoinHandle<()>> {
+        let silent = silent.subscribe();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         Ok(tokio::spawn(async move {
             // They end with this task.
             let mut connections = JoinSet::new();
             while let Ok((mut near, _)) = listener.accept().await {
+                let mut silent = silent.clone();
                 connections.spawn(async move {
-                    let mut far = TcpStream::connect((Ipv4Addr::LOCALHOST, to)).await?;
-                    tokio::io::copy_bidirectional(&mut near, &mut far).await
+                    let passing = async {
+                        let mut far = TcpStream::connect((Ipv4Addr::LOCALHOST, to)).await?;
+                        tokio::io::copy_bidirectional(&mut near, &mut far).await
+                    };
+                    let falls_silent = async { silent.wait_for(|silent| *silent).await.is_ok() };
+                    tokio::select! {
+                        biased;
+                        // Open, but nobody passes anything on.
+                        true = falls_silent => std::future::pending().await,
+                        passed = passing => passed,
+                    }
                 });
             }
         }))

@@ -145,6 +145,8 @@ fn a_bad_flag_is_refused_with_a_way_out() -> Result<()> {
         ("--max-workers", "0", "1..=65535"),
         ("--controllers", "instance-groups", "there are: instance-group"),
         ("--kubeconfig", "/no/such/file", "/no/such/file"),
+        ("--leader-elect-renew-deadline", "15s", "--leader-elect-lease-duration"),
+        ("--leader-elect-retry-period", "1m", "--leader-elect-renew-deadline"),
         ("--no-such-flag", HOME, "--help"),
     ] {
         let mut command = Command::new(binary());
@@ -157,6 +159,7 @@ fn a_bad_flag_is_refused_with_a_way_out() -> Result<()> {
             })
             .env_clear()
             .env("AWS_REGION", "us-west-2")
+            .env("POD_NAMESPACE", HOME)
             .env("AWS_EC2_METADATA_DISABLED", "true");
         let output = command.output().context("running the binary")?;
         let told = String::from_utf8_lossy(&output.stderr);

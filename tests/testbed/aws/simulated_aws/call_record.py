@@ -31,6 +31,7 @@ class CallRecord:
                 "service": call.service or "unknown",
                 "action": call.action or "unknown",
                 "mutating": call.mutating,
+                "caller": call.caller,
                 "status": None,
                 "errorCode": None,
                 "parameters": call.parameters,

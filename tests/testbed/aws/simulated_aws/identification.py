@@ -1,4 +1,4 @@
-"""Owns the question which AWS call an HTTP request is: service, action, region, parameters.
+"""Owns the question which AWS call an HTTP request is: caller, service, action, region, parameters.
 
 It reads the request only; it must neither answer it nor verify its signature.
 """
@@ -20,6 +20,7 @@ _SERVICE_BY_VERSION = {
     "2011-06-15": "sts",
 }
 _SCOPE = re.compile(r"Credential=[^/,\s]+/\d{8}/([^/]+)/([^/]+)/aws4_request")
+_CALLER = re.compile(r"Credential=([^/,\s]+)/")
 
 _EKS_ROUTES = [
     (method, re.compile(pattern), action)
@@ -66,6 +67,8 @@ class Call:
     action: str | None
     region: str
     parameters: dict[str, str]
+    # The access key that signed it: processes under test are told apart by it.
+    caller: str | None = None
 
     @property
     def mutating(self) -> bool:
@@ -73,6 +76,13 @@ class Call:
 
 
 def identify(environ: dict, body: bytes) -> Call:
+    call = _identify(environ, body)
+    caller = _CALLER.search(environ.get("HTTP_AUTHORIZATION", ""))
+    call.caller = caller.group(1) if caller else None
+    return call
+
+
+def _identify(environ: dict, body: bytes) -> Call:
     scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
     region = scope.group(1) if scope else DEFAULT_REGION
     service = scope.group(2).lower() if scope else None
