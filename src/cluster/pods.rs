@@ -104,7 +104,7 @@ impl PodWatches {
 
     fn start(&self, node: &str) -> NodeWatch {
         let pods = Arc::new(NodePods::default());
-        let watched = Watched::new();
+        let watched = Watched::new().brief();
         let health = watched.state.clone();
         let store = watched.store.clone();
         let (seen, changed, name) = (Arc::clone(&pods), Arc::clone(&self.changed), node.to_owned());

@@ -47,6 +47,7 @@ pub struct Watched<K: Resource<DynamicType = ()> + Clone + 'static> {
     pub state: watch::Receiver<WatchState>,
     writer: Writer<K>,
     reporter: watch::Sender<WatchState>,
+    brief: bool,
 }
 
 impl<K> Watched<K>
@@ -64,7 +65,15 @@ where
             state,
             writer,
             reporter,
+            brief: false,
         }
+    }
+
+    /// One of many that come and go: that it follows is no news.
+    #[must_use]
+    pub fn brief(mut self) -> Self {
+        self.brief = true;
+        self
     }
 
     /// Follows the API server until the process ends; `touched` is called with each object that came, changed or went:
@@ -80,7 +89,12 @@ where
         touched: impl Fn(&K, bool) + Send,
         relisted: impl Fn() + Send,
     ) {
-        let Self { writer, reporter, .. } = self;
+        let Self {
+            writer,
+            reporter,
+            brief,
+            ..
+        } = self;
         let kind = K::kind(&()).into_owned();
         let events = reflector(writer, watcher(api, config).backoff(Pauses::default()).modify(trim));
         let mut events = std::pin::pin!(events.into_stream());
@@ -88,8 +102,10 @@ where
         let mut listed = false;
         let follows = || {
             let before = reporter.send_replace(WatchState::Following);
-            if before != WatchState::Following {
-                info!(kind, "watch follows");
+            match before {
+                WatchState::Following => {}
+                WatchState::Starting if brief => debug!(kind, "watch follows"),
+                WatchState::Starting | WatchState::Failing(_) => info!(kind, "watch follows"),
             }
         };
         loop {

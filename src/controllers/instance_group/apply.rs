@@ -3,6 +3,8 @@
 //! Owns the step from an action to a call. Must not decide: an action that fails ends the pass, and the next look decides
 //! anew. The log line of each effect is the action's own text.
 
+use futures::future::BoxFuture;
+use futures::{StreamExt, stream};
 use kube::{Resource, ResourceExt};
 use tracing::{debug, info};
 
@@ -12,7 +14,7 @@ use crate::api::upgrade_request::InstanceGroupUpgradeRequest;
 use crate::aws::autoscaling::{GroupChange, NewGroup};
 use crate::aws::launch_templates::NewTemplate;
 use crate::clock;
-use crate::plan::facts::workload::PodId;
+use crate::plan::facts::workload::{EvictionKind, PodId};
 use crate::plan::facts::{Failure, FailureClass};
 use crate::plan::step::{Action, NodeEdit, Notice, RequestMove, RequestRef};
 
@@ -39,31 +41,21 @@ pub async fn apply(
         failure: None,
         cut_short: false,
     };
-    for action in actions {
+    let mut rest = actions;
+    while let Some(first) = rest.first() {
         if !context.goes_on() {
             applied.cut_short = true;
             break;
         }
-        info!(action = %action, "apply");
-        let result = match action {
-            Action::AddFinalizer | Action::RemoveFinalizer | Action::RemoveAnnotation { .. } => {
-                on_group(context, &mut applied, action).await
-            }
-            Action::OpenRequest(request) => open(context, request).await,
-            Action::MoveRequest(step) => move_request(context, requests, step).await,
-            Action::ReleaseRequest(request) => release(context, group, request).await,
-            Action::RemoveRequest(request) => remove(context, group, request).await,
-            Action::EditNode {
-                node,
-                instance_id,
-                edit,
-            } => edit_node(context, node, instance_id, edit).await,
-            Action::Evict { pod, .. } => {
-                evict(context, pod).await;
-                Ok(())
-            }
-            Action::TakeSlot => take_slot(context, group),
-            _ => not_news(at_aws(context, action).await),
+        // Many nodes and pods at a time are nothing to one another; everything else is in order.
+        let alike = rest.iter().take_while(|action| stands_alone(action)).count().max(1);
+        let (now, later) = rest.split_at(alike);
+        rest = later;
+        let result = if stands_alone(first) {
+            at_once(context, now).await
+        } else {
+            info!(action = %first, "apply");
+            one(context, group, requests, &mut applied, first).await
         };
         match result {
             Ok(()) => {}
@@ -78,6 +70,58 @@ pub async fn apply(
         }
     }
     applied
+}
+
+/// Whether an action needs no order among others of its kind.
+fn stands_alone(action: &Action) -> bool {
+    matches!(action, Action::EditNode { .. } | Action::Evict { .. })
+}
+
+/// How many of them run at a time.
+const AT_ONCE: usize = 16;
+
+/// Carries out actions that need no order; the first failure counts, once all are over.
+async fn at_once(context: &Context, actions: &[Action]) -> Result<(), Failure> {
+    let effects: Vec<_> = actions.iter().map(|action| alone(context, action)).collect();
+    let results: Vec<Result<(), Failure>> = stream::iter(effects).buffered(AT_ONCE).collect().await;
+    results.into_iter().collect()
+}
+
+/// One of them. Boxed by name: the compiler cannot tell that many borrowed closures may cross threads.
+fn alone<'a>(context: &'a Context, action: &'a Action) -> BoxFuture<'a, Result<(), Failure>> {
+    Box::pin(async move {
+        info!(action = %action, "apply");
+        match action {
+            Action::EditNode {
+                node,
+                instance_id,
+                edit,
+            } => edit_node(context, node, instance_id, edit).await,
+            Action::Evict { pod, .. } => evict(context, pod).await,
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Carries out one action.
+async fn one(
+    context: &Context,
+    group: &InstanceGroup,
+    requests: &[InstanceGroupUpgradeRequest],
+    applied: &mut Applied,
+    action: &Action,
+) -> Result<(), Failure> {
+    match action {
+        Action::AddFinalizer | Action::RemoveFinalizer | Action::RemoveAnnotation { .. } => {
+            on_group(context, applied, action).await
+        }
+        Action::OpenRequest(request) => open(context, request).await,
+        Action::MoveRequest(step) => move_request(context, requests, step).await,
+        Action::ReleaseRequest(request) => release(context, group, request).await,
+        Action::RemoveRequest(request) => remove(context, group, request).await,
+        Action::TakeSlot => take_slot(context, group),
+        _ => not_news(at_aws(context, action).await),
+    }
 }
 
 /// What we wanted to make is there already: the answer to an earlier attempt was lost. The next look reads it and judges
@@ -199,11 +243,17 @@ async fn edit_node(context: &Context, node: &str, instance_id: &str, edit: &Node
     }
 }
 
-/// Asks a pod to go. A refusal is an answer for the next look, not a failure of this one.
-async fn evict(context: &Context, pod: &PodId) {
+/// Asks a pod to go. A refusal is an answer for the next look, not a failure of this one; only a lost lease ends the pass.
+async fn evict(context: &Context, pod: &PodId) -> Result<(), Failure> {
     let kind = context.evictions.evict(pod).await;
     debug!(%pod, answer = ?kind, "eviction");
-    context.answers.keep(&pod.uid, kind, clock::now());
+    match kind {
+        EvictionKind::Failed(failure) if failure.class == FailureClass::NotLeading => Err(failure),
+        kind => {
+            context.answers.keep(&pod.uid, kind, clock::now());
+            Ok(())
+        }
+    }
 }
 
 /// Takes a slot, if nobody was faster.

@@ -141,6 +141,10 @@ fn follow(context: &Context, group: &InstanceGroup, plan: &Plan, mut follows: BT
         follows.insert(Followed::Slot);
     }
     context.follow(&name, follows);
+    // One may have become free while this look did not follow it yet.
+    if waits && context.slots.free() > 0 {
+        context.wakes.wake(&name.0, &name.1);
+    }
     // One that does not want its turn any more lets the next have it.
     if waited && !waits {
         context.slot_freed();

@@ -7,9 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::drain::{self, after};
 use super::fleet::{Fleet, Hold, Member};
-use super::known_pods;
+use super::hand;
 use super::steps::{Step, Steps};
 use crate::api::{NodeState, Reason};
+use crate::plan::facts::Fact;
 use crate::plan::step::NodeEdit;
 
 /// How long a node rests after its drain was given up, unless the drain itself may not take as long.
@@ -84,8 +85,8 @@ fn take(fleet: &Fleet<'_>, member: &Member<'_>, steps: &mut Steps) -> bool {
         return true;
     };
     steps.look_at_pods.insert(node.name.clone());
-    let Some(pods) = known_pods(member) else {
-        steps.wait(Reason::Draining, format!("looks which pods run on {}", node.name), None);
+    let Some(pods) = member.pods.and_then(Fact::found) else {
+        hand::looks_for_pods(member, fleet.now, steps);
         // Its place is kept: no more nodes are looked at than could be taken.
         return true;
     };

@@ -3,13 +3,13 @@
 //! Owns the step from a node in hand to evictions and waits, for rollouts, scale-ins and deletions alike. Must not take nodes
 //! in hand, and must not terminate.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use super::drain;
+use super::drain::{self, after};
 use super::fleet::{Limits, Member};
 use super::steps::{Step, Steps};
 use crate::api::{NodeRecord, NodeState, Reason};
-use crate::plan::facts::Fact;
+use crate::plan::facts::{Fact, FailureClass};
 use crate::plan::step::NodeEdit;
 
 /// Where the drain of a node in hand stands.
@@ -30,16 +30,12 @@ pub fn work(member: &Member<'_>, until: Timestamp, limits: &Limits, now: Timesta
     };
     steps.look_at_pods.insert(node.name.clone());
     let late = now >= until;
-    let pods = match member.pods {
-        Some(Fact::Found(pods)) => pods,
-        Some(Fact::NotFound | Fact::Unknown(_)) | None if late => {
+    let Some(pods) = member.pods.and_then(Fact::found) else {
+        if late {
             return Hand::Late("its pods could not be seen".to_owned());
         }
-        Some(Fact::NotFound | Fact::Unknown(_)) | None => {
-            let message = format!("looks which pods run on {}", node.name);
-            steps.wait(Reason::Draining, message, Some(until));
-            return Hand::Going;
-        }
+        looks_for_pods(member, now, steps);
+        return Hand::Going;
     };
     let drain = drain::drain(pods, node.ready, limits, now);
     if drain.drained {
@@ -67,6 +63,20 @@ pub fn work(member: &Member<'_>, until: Timestamp, limits: &Limits, now: Timesta
         );
     }
     Hand::Going
+}
+
+/// How long pods may stay unknown before it is looked again without any news of them.
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
+
+/// Says that the pods of a node are not known, and why if they were asked for and did not come.
+pub fn looks_for_pods(member: &Member<'_>, now: Timestamp, steps: &mut Steps) {
+    let Some(node) = member.node else { return };
+    let why = match member.pods {
+        Some(Fact::Unknown(failure)) if failure.class != FailureClass::Lagging => format!("; {failure}"),
+        _ => String::new(),
+    };
+    let message = format!("looks which pods run on {}{why}", node.name);
+    steps.wait(Reason::Draining, message, Some(after(now, LOOK_AGAIN)));
 }
 
 /// Lets a node go whose drain took too long; others come first from now on (rule R4).

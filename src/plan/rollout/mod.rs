@@ -21,8 +21,6 @@ pub use steps::{Counts, Halt, Outcome, Step, Steps};
 pub use tidy::tidy;
 
 use crate::api::Reason;
-use crate::plan::facts::Fact;
-use crate::plan::facts::workload::Pod;
 use crate::plan::step::NodeEdit;
 use drain::after;
 
@@ -238,9 +236,4 @@ fn waits_for_newcomers(fleet: &Fleet<'_>, steps: &mut Steps) {
             None,
         );
     }
-}
-
-/// The pods of a member, once they are known.
-fn known_pods<'a>(member: &Member<'a>) -> Option<&'a Vec<Pod>> {
-    member.pods.and_then(Fact::found)
 }
