@@ -7,6 +7,7 @@ mod testbed;
 
 mod crd_rules;
 mod definitions;
+mod drains;
 mod gate;
 mod leadership;
 mod operator;
