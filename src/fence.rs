@@ -128,10 +128,10 @@ impl Fence {
             tokio::select! {
                 biased;
                 answer = step => return answer.ok_or_else(|| not_leading(action, "cut short")),
-                () = passed(end) => {}
                 changed = right.changed(), if end.is_some() => if changed.is_err() {
                     return Err(not_leading(action, "cut short"));
                 },
+                () = passed(end) => return Err(not_leading(action, "cut short")),
             }
         }
     }

@@ -171,8 +171,13 @@ impl Process {
     /// How long until it may write.
     async fn opens_after(&self) -> Duration {
         let asked = Instant::now();
-        self.fence.opened().await;
+        timeout(SECOND * 300, self.fence.opened()).await.unwrap();
         asked.elapsed()
+    }
+
+    /// How it ended.
+    async fn ended(&mut self) -> Result<(), Lost> {
+        timeout(SECOND * 300, &mut self.task).await.unwrap().unwrap()
     }
 }
 
@@ -212,13 +217,13 @@ async fn clocks_that_are_wrong_by_hours_change_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_stops_at_the_deadline_though_the_server_is_merely_silent() {
     let server = Arc::default();
-    let first = process("first", &server, vec![WELL], epoch);
+    let mut first = process("first", &server, vec![WELL], epoch);
     first.opens_after().await;
     let second = process("second", &server, vec![WELL], epoch);
     sleep(SECOND * 60).await;
     first.becomes(Mood::Silent);
     let asked = Instant::now();
-    let ended = first.task.await.unwrap();
+    let ended = first.ended().await;
     assert!(matches!(ended, Err(Lost::Deadline(_))), "{ended:?}");
     assert!(asked.elapsed() <= SECOND * 10, "{:?}", asked.elapsed());
     assert!(!first.fence.is_open() && !second.fence.is_open());
@@ -228,7 +233,7 @@ async fn a_leader_stops_at_the_deadline_though_the_server_is_merely_silent() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_given_back_is_taken_at_the_next_look() {
     let server = Arc::default();
-    let first = process("first", &server, vec![WELL], epoch);
+    let mut first = process("first", &server, vec![WELL], epoch);
     first.opens_after().await;
     let second = process("second", &server, vec![WELL], epoch);
     sleep(SECOND * 5).await;
@@ -236,7 +241,7 @@ async fn a_lease_that_is_given_back_is_taken_at_the_next_look() {
     sleep(SECOND * 60).await;
     assert!(first.fence.is_open(), "it leads until its reconciles are drained");
     first.release.cancel();
-    assert!(first.task.await.unwrap().is_ok());
+    assert!(first.ended().await.is_ok());
     assert!(!first.fence.is_open() && server.holder().is_empty());
     let waited = second.opens_after().await;
     assert!(waited < SECOND * 3, "{waited:?}");
@@ -245,7 +250,7 @@ async fn a_lease_that_is_given_back_is_taken_at_the_next_look() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_given_back_only_when_nothing_is_written_any_more() {
     let server = Arc::default();
-    let first = process("first", &server, vec![WELL], epoch);
+    let mut first = process("first", &server, vec![WELL], epoch);
     first.opens_after().await;
     let mut write = Box::pin(first.fence.write("a", sleep(SECOND * 3)));
     assert!((&mut write).now_or_never().is_none());
@@ -254,7 +259,7 @@ async fn a_lease_is_given_back_only_when_nothing_is_written_any_more() {
     sleep(SECOND).await;
     assert_eq!(server.holder(), "first");
     assert!(write.await.is_ok());
-    assert!(first.task.await.unwrap().is_ok());
+    assert!(first.ended().await.is_ok());
     assert!(server.holder().is_empty());
 }
 
@@ -263,10 +268,10 @@ async fn a_candidate_that_is_asked_to_stop_ends_without_a_trace() {
     let server = Arc::default();
     let first = process("first", &server, vec![WELL], epoch);
     first.opens_after().await;
-    let second = process("second", &server, vec![WELL], epoch);
+    let mut second = process("second", &server, vec![WELL], epoch);
     sleep(SECOND * 5).await;
     second.stop.cancel();
-    assert!(second.task.await.unwrap().is_ok());
+    assert!(second.ended().await.is_ok());
     assert_eq!(server.holder(), "first");
 }
 
@@ -300,7 +305,7 @@ async fn a_lease_that_somebody_deleted_is_made_again_by_its_holder_only() {
 #[tokio::test(start_paused = true)]
 async fn whoever_finds_another_name_in_it_ends() {
     let server: Arc<Server> = Arc::default();
-    let first = process("first", &server, vec![WELL], epoch);
+    let mut first = process("first", &server, vec![WELL], epoch);
     first.opens_after().await;
     let taken = record::claimed(
         server.lease().clone(),
@@ -311,7 +316,7 @@ async fn whoever_finds_another_name_in_it_ends() {
         epoch(),
     );
     server.put(taken).unwrap();
-    let ended = first.task.await.unwrap();
+    let ended = first.ended().await;
     assert!(matches!(&ended, Err(Lost::Taken(by)) if by == "by hand"), "{ended:?}");
     assert!(!first.fence.is_open());
 }
