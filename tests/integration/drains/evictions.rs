@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use kube::api::DeleteParams;
 use serde_json::json;
 use sluice::cluster::evictions::Evictions;
+use sluice::fence::Fence;
 use sluice::plan::facts::workload::{EvictionKind, PodId};
 
 use super::{Ground, SOON};
@@ -13,7 +14,7 @@ use super::{Ground, SOON};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_may_go_is_being_deleted_and_then_gone() -> Result<()> {
     let ground = Ground::new("evict-freely").await?;
-    let evictions = Evictions::new(ground.client().await?);
+    let evictions = Evictions::new(ground.client().await?, Fence::always());
     let pod = ground.running("web", "evict-freely", "web").await?;
     assert_eq!(evictions.evict(&pod).await, EvictionKind::Accepted);
     assert!(ground.pods.get("web").await?.metadata.deletion_timestamp.is_some());
@@ -32,7 +33,7 @@ async fn a_pod_that_may_go_is_being_deleted_and_then_gone() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_budget_that_says_no_is_asked_once() -> Result<()> {
     let ground = Ground::new("evict-budget").await?;
-    let evictions = Evictions::new(ground.client().await?);
+    let evictions = Evictions::new(ground.client().await?, Fence::always());
     let pod = ground.running("web", "evict-budget", "web").await?;
     ground.budget("keep-web", "web", 1, 1).await?;
     let words = "The disruption budget keep-web needs 1 healthy pods and has 1 currently";
@@ -59,7 +60,7 @@ async fn a_budget_that_says_no_is_asked_once() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_budgets_on_one_pod_refuse_it_for_good() -> Result<()> {
     let ground = Ground::new("evict-several").await?;
-    let evictions = Evictions::new(ground.client().await?);
+    let evictions = Evictions::new(ground.client().await?, Fence::always());
     let pod = ground.running("web", "evict-several", "web").await?;
     ground.budget("one", "web", 0, 1).await?;
     ground.budget("other", "web", 0, 1).await?;
@@ -74,7 +75,7 @@ async fn two_budgets_on_one_pod_refuse_it_for_good() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_pod_of_the_same_name_is_not_touched() -> Result<()> {
     let ground = Ground::new("evict-uid").await?;
-    let evictions = Evictions::new(ground.client().await?);
+    let evictions = Evictions::new(ground.client().await?, Fence::always());
     // One that runs, and one that was just made anew: for that the API server tries ten seconds before it answers.
     for name in ["running", "pending"] {
         let pod = match name {
@@ -96,7 +97,7 @@ async fn another_pod_of_the_same_name_is_not_touched() -> Result<()> {
 async fn a_namespace_that_goes_takes_no_evictions() -> Result<()> {
     let ground = Ground::new("evict-namespace").await?;
     let client = ground.client().await?;
-    let evictions = Evictions::new(client);
+    let evictions = Evictions::new(client, Fence::always());
     let pod = ground.running("web", "evict-namespace", "web").await?;
     // Holds the pod, and so the namespace.
     ground
@@ -126,7 +127,7 @@ async fn without_the_right_it_is_a_failure() -> Result<()> {
     let ground = Ground::new("evict-rights").await?;
     let pod = ground.running("web", "evict-rights", "web").await?;
     let nobody = ground.testbed.client_for_user("alice").await?;
-    let answer = Evictions::new(nobody).evict(&pod).await;
+    let answer = Evictions::new(nobody, Fence::always()).evict(&pod).await;
     ensure!(
         matches!(&answer, EvictionKind::Failed(failure) if failure.class == FailureClass::Denied),
         "{answer:?}"

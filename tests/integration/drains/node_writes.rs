@@ -11,6 +11,7 @@ use sluice::api::{NodeRecord, NodeState, annotation, label};
 use sluice::clock;
 use sluice::cluster::node_writes::NodeWriter;
 use sluice::cluster::nodes;
+use sluice::fence::Fence;
 use sluice::plan::facts::FailureClass;
 use sluice::plan::step::NodeEdit;
 
@@ -53,7 +54,7 @@ fn content(node: &Node) -> Result<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_is_avoided_taken_and_let_go_as_it_was() -> Result<()> {
     let ground = Ground::new("node-story").await?;
-    let writer = NodeWriter::new(ground.client().await?);
+    let writer = NodeWriter::new(ground.client().await?, Fence::always());
     let before = ground.node("node-story", "i-0aa1").await?;
     writer.edit("node-story", "i-0aa1", &join()).await?;
     writer.edit("node-story", "i-0aa1", &NodeEdit::Avoid).await?;
@@ -99,7 +100,7 @@ async fn a_node_is_avoided_taken_and_let_go_as_it_was() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_persons_cordon_stays() -> Result<()> {
     let ground = Ground::new("node-cordon").await?;
-    let writer = NodeWriter::new(ground.client().await?);
+    let writer = NodeWriter::new(ground.client().await?, Fence::always());
     ground.node("node-cordon", "i-0aa2").await?;
     ground.testbed.kubectl(&["cordon", "node-cordon"]).await?.success()?;
     writer.edit("node-cordon", "i-0aa2", &take()).await?;
@@ -122,7 +123,10 @@ async fn a_persons_cordon_stays() -> Result<()> {
 async fn writers_at_the_same_time_lose_nothing() -> Result<()> {
     let ground = Ground::new("node-race").await?;
     let client = ground.client().await?;
-    let (one, other) = (NodeWriter::new(client.clone()), NodeWriter::new(client));
+    let (one, other) = (
+        NodeWriter::new(client.clone(), Fence::always()),
+        NodeWriter::new(client, Fence::always()),
+    );
     for round in 0..30 {
         let (name, id) = (format!("node-race-{round}"), format!("i-0ab{round}"));
         ground.node(&name, &id).await?;
@@ -158,7 +162,7 @@ async fn writers_at_the_same_time_lose_nothing() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_came_back_for_another_instance_is_left_alone() -> Result<()> {
     let ground = Ground::new("node-other").await?;
-    let writer = NodeWriter::new(ground.client().await?);
+    let writer = NodeWriter::new(ground.client().await?, Fence::always());
     let before = ground.node("node-other", "i-0aa4").await?;
     let refused = writer.edit("node-other", "i-0aa3", &take()).await;
     ensure!(

@@ -13,6 +13,7 @@ use sluice::clock;
 use sluice::cluster::budgets::BudgetIndex;
 use sluice::cluster::evictions::Evictions;
 use sluice::cluster::pods::{PodWatches, SeenPod};
+use sluice::fence::Fence;
 use sluice::plan::facts::workload::{Budget, EvictionKind, PodKind};
 use sluice::plan::facts::{Fact, Failure};
 
@@ -114,7 +115,10 @@ async fn pods_of_a_followed_node_come_and_go() -> Result<()> {
     ground
         .patch_pod("second", json!({"metadata": {"annotations": {"note": "n"}}}))
         .await?;
-    assert_eq!(Evictions::new(client).evict(&second).await, EvictionKind::Accepted);
+    assert_eq!(
+        Evictions::new(client, Fence::always()).evict(&second).await,
+        EvictionKind::Accepted
+    );
     let ending = |pods: &[SeenPod]| pods.iter().any(|pod| pod.ends_at.is_some());
     let seen = watching.until(&ground, node, "the end of its grace", ending).await?;
     let end = seen.iter().find_map(|pod| pod.ends_at).context("an end")?;
