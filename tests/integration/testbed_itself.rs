@@ -1,6 +1,7 @@
 //! Proves the testbed before anything is judged on it. It must not need the operator.
 
 mod cluster;
+mod conduct;
 mod groups;
 mod lifecycle;
 mod simulation;

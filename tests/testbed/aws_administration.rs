@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::aws::Aws;
+use super::aws_conduct::NodeFate;
 use super::aws_fault::Fault;
 
 /// What a cluster finds when it comes into being.
@@ -55,13 +56,19 @@ pub struct SimulatedInstance {
     pub instance_id: String,
     pub zone: String,
     pub group_name: String,
+    /// Of the group: `Pending`, `InService`, `Terminating:Wait` and so on.
     pub lifecycle_state: String,
+    /// Of the machine: `pending`, `running`, `shutting-down`, `terminated`.
+    pub instance_state: String,
     pub health_status: String,
     pub launch_template_id: Option<String>,
     pub launch_template_version: Option<String>,
     pub image_id: String,
     pub instance_type: String,
     pub private_dns_name: String,
+    pub node_joins: NodeFate,
+    /// The machine has run long enough for its Node to register.
+    pub node_join_due: bool,
     pub instance_profile_arn: Option<String>,
     pub role_arn: Option<String>,
     pub launched_at: String,

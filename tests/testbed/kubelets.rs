@@ -1,4 +1,4 @@
-//! Owns the work of the simulated kubelets: a Node for each instance in service, Ready in time, gone with it.
+//! Owns the work of the simulated kubelets: a Node for each machine that runs, Ready in time, gone with it.
 //!
 //! It asks the simulated AWS at an interval; that is its clock. It must not change AWS or anything of the operator's,
 //! and it leaves labels, taints and cordons of others as they are.
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::aws::Aws;
 use super::aws_administration::SimulatedInstance;
+use super::aws_conduct::NodeFate;
 use super::node_objects;
 use super::nodes::{NodeOptions, Wishes};
 use super::watchdog::locked;
@@ -106,10 +107,9 @@ impl Kubelets {
         }
         for instance in instances {
             if let Some(machine) = machines.get_mut(&instance.instance_id) {
-                machine.running = instance.lifecycle_state != "Terminated";
-            } else if instance.lifecycle_state == "InService"
-                && instance.group_name.starts_with(&self.options.group_prefix)
-            {
+                machine.running = instance.instance_state != "terminated";
+                machine.instance = instance;
+            } else if joins(&instance) && instance.group_name.starts_with(&self.options.group_prefix) {
                 machines.insert(instance.instance_id.clone(), Machine::new(instance));
             }
         }
@@ -157,13 +157,14 @@ impl Kubelets {
 
     fn ready_now(&self, machine: &Machine) -> bool {
         let wishes = locked(&self.wishes);
-        let good = !wishes.never_ready.contains(&machine.instance.image_id);
+        let instance = &machine.instance;
+        if instance.instance_state != "running" {
+            // A machine that shuts down stops its kubelet first.
+            return false;
+        }
+        let good = instance.node_joins == NodeFate::Ready && !wishes.never_ready.contains(&instance.image_id);
         let by_itself = good && machine.seen.elapsed() >= wishes.delay;
-        wishes
-            .forced
-            .get(&machine.instance.instance_id)
-            .copied()
-            .unwrap_or(by_itself)
+        wishes.forced.get(&instance.instance_id).copied().unwrap_or(by_itself)
     }
 
     async fn register(&self, instance: &SimulatedInstance) -> Result<String> {
@@ -267,6 +268,11 @@ impl Machine {
             renewed: None,
         }
     }
+}
+
+/// Whether a machine's kubelet registers its Node now. What state its group sees it in does not matter to it.
+fn joins(instance: &SimulatedInstance) -> bool {
+    instance.instance_state == "running" && instance.node_joins != NodeFate::Never && instance.node_join_due
 }
 
 /// What is gone already need not be deleted or changed.

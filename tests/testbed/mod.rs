@@ -37,6 +37,7 @@ pub mod audit;
 pub mod availability;
 pub mod aws;
 pub mod aws_administration;
+pub mod aws_conduct;
 pub mod aws_fault;
 pub mod command_line;
 pub mod control_plane;
@@ -61,6 +62,7 @@ pub use self::{
     availability::Availability,
     aws::Aws,
     aws_administration::{Call, Seed, SimulatedInstance},
+    aws_conduct::{NodeFate, Shortage, Timing, Transition},
     aws_fault::Fault,
     command_line::Output,
     deployment::Workload,

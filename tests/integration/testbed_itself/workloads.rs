@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{DeleteParams, EvictParams, ListParams};
+use kube::api::{DeleteParams, EvictParams};
 use kube::{Api, ResourceExt};
 
-use super::groups::make_group;
+use super::groups::group_of;
 use super::{SOON, gone};
-use crate::testbed::{Availability, NodeOptions, NodeSimulator, Testbed, Workload, shared_with_workloads};
+use crate::testbed::{Availability, Testbed, Workload, shared_with_workloads};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_run_and_are_evicted_as_their_budget_allows() -> Result<()> {
     let testbed = shared_with_workloads().await?;
-    let _nodes = group(testbed, "evicted", 2).await?;
+    let _nodes = group_of(testbed, "evicted", 2).await?;
     let web = Workload::new("evicted", "web").replicas(2).max_unavailable(1);
     let web = web.on_group("evicted").one_a_node().ready_after(Duration::from_secs(1));
     let pods = web.create(testbed).await?;
@@ -58,7 +58,7 @@ async fn pods_run_and_are_evicted_as_their_budget_allows() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_move_when_their_node_goes_and_stay_where_its_kubelet_is_dead() -> Result<()> {
     let testbed = shared_with_workloads().await?;
-    let nodes = group(testbed, "moved", 2).await?;
+    let nodes = group_of(testbed, "moved", 2).await?;
     let web = Workload::new("moved", "web").on_group("moved");
     let pod = web.create(testbed).await?.remove(0);
     let home = home(&pod).context("a pod without a node")?;
@@ -100,7 +100,7 @@ async fn pods_move_when_their_node_goes_and_stay_where_its_kubelet_is_dead() -> 
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_end_when_they_are_told_to() -> Result<()> {
     let testbed = shared_with_workloads().await?;
-    let _nodes = group(testbed, "ends", 1).await?;
+    let _nodes = group_of(testbed, "ends", 1).await?;
     let stays = Workload::new("ends", "stays").on_group("ends").never_ends();
     let goes = Workload::new("ends", "goes").on_group("ends").grace(300);
     let goes = goes.gone_after(Duration::from_millis(200));
@@ -130,33 +130,6 @@ async fn pods_end_when_they_are_told_to() -> Result<()> {
         .await?
         .success()?;
     Ok(())
-}
-
-/// A group of Ready nodes, named after the test.
-async fn group(testbed: &Testbed, name: &str, size: i32) -> Result<NodeSimulator> {
-    let aws = testbed.aws();
-    let seed = aws.seed(name, "1.33").await?;
-    let image = aws.publish_image(name, "x86_64", "2026-11-01T00:00:00Z").await?;
-    let nodes = testbed.start_nodes(NodeOptions {
-        group_prefix: name.to_owned(),
-        ..NodeOptions::default()
-    })?;
-    make_group(aws, &seed, name, &image, size).await?;
-    let ready = ListParams::default().labels(&format!("sluice.test/group={name}"));
-    let all: Api<Node> = Api::all(testbed.admin());
-    testbed
-        .until(SOON, &format!("{size} untainted nodes of {name}"), async || {
-            let listed = all.list(&ready).await?;
-            let open = listed.iter().filter(|node| {
-                let spec = node.spec.as_ref();
-                spec.is_none_or(|spec| spec.taints.as_ref().is_none_or(Vec::is_empty))
-            });
-            let (open, all) = (open.count(), listed.items.len());
-            ensure!(i32::try_from(open)? == size, "{open} of {all} nodes are untainted");
-            Ok(Some(()))
-        })
-        .await?;
-    Ok(nodes)
 }
 
 async fn budget_allows(testbed: &Testbed, workload: &Workload, count: u64) -> Result<()> {

@@ -30,6 +30,7 @@ class Dispatcher:
             return answers.error(call.service or "", 404, "UnknownOperationException", message)
         request = _ServerRequest(environ)
         with self._simulation.lock:
+            self._simulation.advance()
             status, headers, body = handler.dispatch(request, request.raw_url, request.headers)
         content = body.encode() if isinstance(body, str) else bytes(body or b"")
         plain = {name: str(value) for name, value in headers.items() if name.lower() not in _OMITTED}

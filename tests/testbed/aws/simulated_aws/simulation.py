@@ -40,6 +40,11 @@ class Simulation:
     def all_autoscaling(self) -> list:
         return list(installation.autoscaling_backends[ACCOUNT_ID].values())
 
+    def advance(self) -> None:
+        """Let everything happen that is due by the clock. Nothing else moves time forward."""
+        for backend in self.all_autoscaling():
+            backend.advance()
+
     def reset(self) -> None:
         """Forget everything. Sequence numbers of calls go on."""
         with self.lock:

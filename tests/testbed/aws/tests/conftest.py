@@ -90,6 +90,19 @@ def admin(base_url):
 
 
 @pytest.fixture
+def pass_time(admin):
+    """A function that moves the clock so many seconds on."""
+    passed = 0
+
+    def move(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+        admin.post("/clock", {"offsetSeconds": passed})
+
+    return move
+
+
+@pytest.fixture
 def autoscaling(admin, session_clients):
     return session_clients["autoscaling"]
 

@@ -14,7 +14,7 @@ from .. import clock
 from ..answers import Answer, as_json
 from ..environment import DEFAULT_REGION
 from ..faults import InvalidFault
-from . import content, inspection, seeding
+from . import conduct, content, inspection, seeding
 
 
 @dataclass
@@ -52,6 +52,7 @@ def answer(simulation: object, environ: dict, body: bytes) -> Answer:
 def _perform(action: Callable, request: AdministrationRequest) -> Answer:
     try:
         with request.simulation.lock:
+            request.simulation.advance()
             return as_json(action(request))
     except LookupError as missing:
         reason = missing.args[0] if missing.args else "not found"
@@ -115,6 +116,17 @@ _ROUTES = [
         ("POST", r"/parameters", content.put_parameter),
         ("DELETE", r"/parameters", content.delete_parameter),
         ("POST", r"/clusters/(?P<name>[^/]+)", content.change_cluster),
+        ("POST", r"/timing", conduct.set_timing),
+        ("POST", r"/shortages", conduct.add_shortage),
+        ("DELETE", r"/shortages", conduct.end_shortages),
+        ("DELETE", r"/shortages/(?P<id>[^/]+)", conduct.end_shortage),
+        ("POST", r"/groups/(?P<name>[^/]+)/holds", conduct.hold),
+        ("DELETE", r"/groups/(?P<name>[^/]+)/holds", conduct.release),
+        ("POST", r"/groups/(?P<name>[^/]+)/nodes", conduct.set_group_fate),
+        ("POST", r"/groups/(?P<name>[^/]+)/rebalance", conduct.rebalance),
+        ("POST", r"/images/(?P<id>[^/]+)/nodes", conduct.set_image_fate),
+        ("POST", r"/instances/(?P<id>[^/]+)/proceed", conduct.proceed),
+        ("POST", r"/instances/(?P<id>[^/]+)/interrupt", conduct.interrupt),
         ("POST", r"/reconcile", content.reconcile),
         ("GET", r"/instances", inspection.instances),
         ("GET", r"/calls", _calls),

@@ -10,8 +10,10 @@ from moto.core.exceptions import ServiceException
 from .. import clock
 from . import group_limits, launch_check, launch_source
 from . import scaling_activity as because
-from .autoscaling_group import METRICS, Member, SimulatedGroup
+from .autoscaling_group import METRICS, SimulatedGroup
+from .conditions import Conditions
 from .launch_source import LaunchSource
+from .member import Member
 from .scaling_activity import ActivityHistory, ScalingActivity
 
 PROCESSES = (
@@ -31,6 +33,23 @@ class SimulatedAutoScaling(AutoScalingBackend):
     def __init__(self, region_name: str, account_id: str) -> None:
         super().__init__(region_name, account_id)
         self.activities = ActivityHistory()
+        self.conditions = Conditions()
+        # Groups in which time alone will change something.
+        self._moving: set[SimulatedGroup] = set()
+
+    def follow(self, group: SimulatedGroup) -> None:
+        """Look at it again whenever time may have passed."""
+        if group.is_moving:
+            self._moving.add(group)
+
+    def advance(self) -> None:
+        """Let everything happen that is due by the clock; called before each request."""
+        for group in list(self._moving):
+            group.advance()
+            if not group.is_moving:
+                self._moving.discard(group)
+            if group.is_pending_delete and not group.instance_states:
+                self._forget(group)
 
     def find(self, name: str, reason: str | None = None) -> SimulatedGroup:
         if name not in self.autoscaling_groups:
@@ -66,6 +85,8 @@ class SimulatedAutoScaling(AutoScalingBackend):
 
     def update_group(self, parameters: dict) -> None:
         group = self.find(parameters["AutoScalingGroupName"], "null")
+        if group.is_pending_delete:
+            raise ValidationError("The AutoScaling group may not be modified while it is pending delete")
         least = parameters.get("MinSize", group.min_size)
         most = parameters.get("MaxSize", group.max_size)
         before = group.desired_capacity
@@ -121,12 +142,23 @@ class SimulatedAutoScaling(AutoScalingBackend):
                 "request(s) still in the group.",
             )
         cause = because.because_updated(0, group.max_size, group.desired_capacity, 0)
-        before = len(group.instance_states)
-        for member in list(group.instance_states):
-            group.terminate_member(member, cause + because.because_selected(member.instance_id, before, 0))
-        self.autoscaling_groups.pop(name)
-        for hook in self.describe_lifecycle_hooks(name):
-            self.delete_lifecycle_hook(name, hook.name)
+        before = len(group.active_instances())
+        group.status = "Delete in progress"
+        group.min_size = group.desired_capacity = 0
+        for member in [member for member in group.instance_states if not member.is_leaving]:
+            selected = because.because_selected(member.instance_id, before, 0)
+            # Lifecycle actions that are still open end with the group.
+            group.terminate_member(member, cause + selected, heeds_holds=False)
+        if not group.instance_states:
+            self._forget(group)
+
+    def _forget(self, group: SimulatedGroup) -> None:
+        if self.autoscaling_groups.get(group.name) is not group:
+            return
+        self.autoscaling_groups.pop(group.name)
+        self._moving.discard(group)
+        for hook in self.describe_lifecycle_hooks(group.name):
+            self.delete_lifecycle_hook(group.name, hook.name)
         self.activities.close_group(group)
 
     def set_capacity(self, name: str, desired: int) -> None:
@@ -147,6 +179,9 @@ class SimulatedAutoScaling(AutoScalingBackend):
 
     def terminate_instance(self, instance_id: str, should_decrement: bool) -> ScalingActivity:
         group, member = self.find_member(instance_id)
+        if member.is_leaving and member.activity is not None:
+            # Accepted: the request is fulfilled by what is under way, and changes no capacity a second time.
+            return member.activity
         change = None
         if should_decrement:
             group_limits.check_decrement(group)
@@ -156,27 +191,74 @@ class SimulatedAutoScaling(AutoScalingBackend):
         group.reconcile()
         return activity
 
+    def enter_standby_instances(
+        self, group_name: str, instance_ids: list[str], should_decrement: bool
+    ) -> list[ScalingActivity]:
+        group = self.find(group_name)
+        members = self._members_in(group, instance_ids, "InService")
+        if should_decrement:
+            group_limits.check_standby(group, -len(members))
+        return [self._move(group, member, -1 if should_decrement else 0) for member in members]
+
+    def exit_standby_instances(self, group_name: str, instance_ids: list[str]) -> list[ScalingActivity]:
+        group = self.find(group_name)
+        members = self._members_in(group, instance_ids, "Standby")
+        group_limits.check_standby(group, len(members))
+        return [self._move(group, member, 1) for member in members]
+
+    def _members_in(self, group: SimulatedGroup, instance_ids: list[str], state: str) -> list[Member]:
+        """All are moved or none."""
+        known = {member.instance_id: member for member in group.instance_states}
+        for instance_id in instance_ids:
+            if instance_id not in known:
+                raise ValidationError(
+                    f"The instance {instance_id} is not part of Auto Scaling group {group.name}."
+                )
+            if known[instance_id].lifecycle_state != state:
+                raise ValidationError(f"The instance {instance_id} is not in {state}.")
+        return [known[instance_id] for instance_id in instance_ids]
+
+    def _move(self, group: SimulatedGroup, member: Member, change: int) -> ScalingActivity:
+        """Into standby, or with an increase of the capacity out of it."""
+        before, leaves = group.desired_capacity, change > 0
+        after = before + change
+        reason = because.because_returned if leaves else because.because_stands_by
+        activity = self.activities.begin(
+            group,
+            f"Moving EC2 instance {'out of' if leaves else 'to'} Standby: {member.instance_id}",
+            reason(member.instance_id, before, after),
+        )
+        activity.place(member.availability_zone, member.instance.subnet_id)
+        member.stand_by(not leaves)
+        group.desired_capacity = after
+        activity.succeed()
+        group.reconcile()
+        return activity
+
+    def complete_lifecycle_action(self, instance_id: str | None, result: str) -> None:
+        group, member = self.find_member(instance_id or "")
+        if not member.waits:
+            raise ValidationError(f"No active Lifecycle Action found with instance ID {instance_id}")
+        starting = not member.is_leaving
+        member.proceed()
+        if starting and result == "ABANDON":
+            group.terminate_member(member, because.because_abandoned(instance_id))
+            group.reconcile()
+        group.advance()
+
     def set_instance_health(self, instance_id: str, health_status: str, respect_grace: bool = True) -> None:
         group, member = self.find_member(instance_id)
         age = (clock.naive_now() - member.instance.launch_time).total_seconds()
         if respect_grace and age < (group.health_check_grace_period or 0):
             return
         member.health_status = health_status
-        if health_status == "Unhealthy" and not group.is_suspended("ReplaceUnhealthy"):
-            group.terminate_member(member, because.because_unhealthy("a user health-check"))
-            group.reconcile()
+        group.replace_unhealthy("a user health-check")
 
     def notify_terminate_instances(self, instance_ids: list[str]) -> None:
         """Instances that somebody terminated in EC2: the health check finds out and replaces them."""
-        for group in self.autoscaling_groups.values():
-            for member in [member for member in group.instance_states if member.instance_id in instance_ids]:
-                group.terminate_member(
-                    member,
-                    because.because_unhealthy(
-                        "an EC2 health check indicating it has been terminated or stopped"
-                    ),
-                )
-            group.reconcile()
+        for group in list(self.autoscaling_groups.values()):
+            if any(member.instance_id in instance_ids for member in group.instance_states):
+                group.check_health()
 
     def suspend_processes(self, group_name: str, scaling_processes: list[str]) -> None:
         group = self.find(group_name)
@@ -191,6 +273,7 @@ class SimulatedAutoScaling(AutoScalingBackend):
             for process in group.suspended_processes
             if process["ProcessName"] not in resumed
         ]
+        group.check_health()
         group.reconcile()
 
     def enable_metrics_collection(self, group_name: str, metrics: list[str]) -> None:

@@ -1,21 +1,23 @@
 """Owns a group and its members: bringing the number of instances to the desired capacity.
 
-It must not read requests; limits and templates were verified by the back end before. Everything
-happens at once: `reconcile` is the one place from which lifecycle delays would be added.
+It must not read requests; limits and templates were verified by the back end before. How long a member
+takes for a step is the member's affair.
 """
 
 import itertools
 import math
+from datetime import datetime, timedelta
 
-from moto.autoscaling.models import FakeAutoScalingGroup, InstanceState
-from moto.core.exceptions import ServiceException
+from moto.autoscaling.models import FakeAutoScalingGroup
 
 from .. import clock
 from . import scaling_activity as because
 from . import termination_policy
-from .instance_launch import choose_place, first_override, launch
+from .capacity import CapacityRefusal
+from .instance_launch import first_override, launch, places
 from .launch_check import LaunchRefusal
 from .launch_source import LaunchSource
+from .member import Member
 
 METRICS = (
     "GroupMinSize",
@@ -39,25 +41,6 @@ METRICS = (
     "GroupAndWarmPoolDesiredCapacity",
     "GroupAndWarmPoolTotalCapacity",
 )
-
-
-class Member(InstanceState):
-    """An instance in a group. It keeps what it was launched from for all its life."""
-
-    _serials = itertools.count(1)
-
-    def __init__(self, *positional: object, template: dict | None = None, **named: object) -> None:
-        self.serial = next(self._serials)
-        self._template = template
-        super().__init__(*positional, **named)
-
-    @property
-    def launch_template(self) -> dict | None:
-        return self._template
-
-    @property
-    def launch_configuration_name(self) -> str | None:
-        return None if self._template else self.auto_scaling_group.source.configuration_name
 
 
 class SimulatedGroup(FakeAutoScalingGroup):
@@ -97,6 +80,9 @@ class SimulatedGroup(FakeAutoScalingGroup):
         self.desired_capacity_type: str | None = None
         self.instance_maintenance_policy: dict | None = None
         self.context: str | None = None
+        # Its latest launch found no capacity.
+        self.is_short = False
+        self._retry_at: datetime | None = None
         self.take_settings(parameters)
         self._complete = True
 
@@ -176,10 +162,32 @@ class SimulatedGroup(FakeAutoScalingGroup):
         self.desired_capacity = self.min_size if new_capacity is None else new_capacity
         self.reconcile(cause)
 
+    def active_instances(self) -> list[Member]:
+        return [member for member in self.instance_states if member.is_active]
+
+    @property
+    def is_pending_delete(self) -> bool:
+        return self.status is not None
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether time alone will change it."""
+        return self._retry_at is not None or any(member.is_moving for member in self.instance_states)
+
+    def advance(self) -> None:
+        """Let everything happen that is due by the clock."""
+        for member in self.instance_states:
+            member.advance()
+        self._bury()
+        self.check_health()
+        if self._retry_at is not None and self._retry_at <= clock.naive_now():
+            self.reconcile()
+
     def reconcile(self, cause: str = "") -> None:
         """Launch or terminate what separates the group from its desired capacity."""
-        if not self._complete:
+        if not self._complete or self.is_pending_delete:
             return
+        self.is_short, self._retry_at = False, None
         difference = self._wanted_instances() - len(self.active_instances())
         if difference > 0 and not self.is_suspended("Launch"):
             self._scale_out(difference, cause)
@@ -188,6 +196,44 @@ class SimulatedGroup(FakeAutoScalingGroup):
         if difference and self.name in self.autoscaling_backend.autoscaling_groups:
             self.autoscaling_backend.update_attached_elbs(self.name)
             self.autoscaling_backend.update_attached_target_groups(self.name)
+        self.autoscaling_backend.follow(self)
+
+    def check_health(self) -> None:
+        """Notice instances that EC2 has lost, and replace them unless that is suspended."""
+        if self.is_suspended("HealthCheck"):
+            return
+        for member in self.instance_states:
+            if member.is_active and member.has_lost_its_machine:
+                member.health_status = "Unhealthy"
+        self.replace_unhealthy("an EC2 health check indicating it has been terminated or stopped")
+
+    def replace_unhealthy(self, check: str) -> None:
+        if self.is_suspended("ReplaceUnhealthy") or self.is_suspended("Terminate"):
+            return
+        unhealthy = [member for member in self.active_instances() if member.health_status == "Unhealthy"]
+        for member in unhealthy:
+            self.terminate_member(member, because.because_unhealthy(check))
+        if unhealthy:
+            self.reconcile()
+
+    def rebalance(self) -> int:
+        """Even out the zones, launching before terminating. Answers how many instances moved."""
+        if any(self.is_suspended(process) for process in ("AZRebalance", "Launch", "Terminate")):
+            return 0
+        moved = 0
+        for _ in self.active_instances():
+            fullest = termination_policy.overfull_zone(self.active_instances(), self.availability_zones)
+            before = len(self.active_instances())
+            if fullest is None:
+                break
+            self._launch_one(because.because_unbalanced(), before, before + 1)
+            there = [member for member in self.active_instances() if member.availability_zone == fullest]
+            chosen = termination_policy.select(there, 1, self.termination_policies)
+            if not chosen or len(self.active_instances()) == before:
+                break
+            self.terminate_member(chosen[0], because.because_unbalanced())
+            moved += 1
+        return moved
 
     def _wanted_instances(self) -> int:
         weight = int(first_override(self.source).get("WeightedCapacity") or 1)
@@ -196,26 +242,42 @@ class SimulatedGroup(FakeAutoScalingGroup):
     def _scale_out(self, count: int, cause: str) -> None:
         before = len(self.active_instances())
         for _ in range(count):
+            self._launch_one(cause, before, before + count)
+
+    def _launch_one(self, cause: str, before: int, after: int) -> None:
+        """One instance, in the next zone where the first has no capacity. Each try is an activity."""
+        spot = self._next_is_spot()
+        for zone, subnet_id in places(self):
             activity = self.autoscaling_backend.activities.begin(
-                self, "Launching a new EC2 instance", cause + because.because_launched(before, before + count)
+                self, "Launching a new EC2 instance", cause + because.because_launched(before, after)
             )
-            zone, subnet_id = choose_place(self)
             activity.place(zone, subnet_id)
             try:
-                instance, template = launch(self, zone, subnet_id, self._next_is_spot())
+                instance, template = launch(self, zone, subnet_id, spot)
             except LaunchRefusal as refusal:
                 activity.fail(refusal.reason)
-                continue
+                self._note_failure(refusal)
+                if isinstance(refusal, CapacityRefusal):
+                    continue
+                return
             instance.autoscaling_group = self
-            self.instance_states.append(
-                Member(
-                    instance,
-                    protected_from_scale_in=self.new_instances_protected_from_scale_in,
-                    template=template,
-                )
+            member = Member(
+                instance,
+                protected_from_scale_in=self.new_instances_protected_from_scale_in,
+                template=template,
             )
+            self.instance_states.append(member)
             activity.description += f": {instance.id}"
-            activity.succeed()
+            member.begin_life(activity, self._timing().boot_seconds)
+            return
+
+    def _note_failure(self, refusal: LaunchRefusal) -> None:
+        self.is_short = self.is_short or isinstance(refusal, CapacityRefusal)
+        if patience := self._timing().retry_seconds:
+            self._retry_at = clock.naive_now() + timedelta(seconds=patience)
+
+    def _timing(self) -> object:
+        return self.autoscaling_backend.conditions.timing(self.name)
 
     def _next_is_spot(self) -> bool:
         """On-demand up to the base, then the given share of what exceeds it."""
@@ -235,16 +297,15 @@ class SimulatedGroup(FakeAutoScalingGroup):
                 member, cause + because.because_selected(member.instance_id, before, before - count)
             )
 
-    def terminate_member(self, member: Member, cause: str) -> object:
+    def terminate_member(self, member: Member, cause: str, heeds_holds: bool = True) -> object:
         activity = self.autoscaling_backend.activities.begin(
             self, f"Terminating EC2 instance: {member.instance_id}", cause
         )
         activity.place(member.availability_zone, member.instance.subnet_id)
-        self.instance_states = [other for other in self.instance_states if other is not member]
-        if member.instance.state != "terminated":
-            try:
-                self.ec2_backend.terminate_instances([member.instance_id])
-            except ServiceException as refused:
-                activity.status_message = refused.message
-        activity.succeed()
+        member.begin_end(activity, self._timing().termination_seconds, heeds_holds)
+        self._bury()
+        self.autoscaling_backend.follow(self)
         return activity
+
+    def _bury(self) -> None:
+        self.instance_states = [member for member in self.instance_states if not member.is_gone]

@@ -105,6 +105,13 @@ class AutoScalingRequests(AutoScalingResponse):
         )
         return EmptyResult()
 
+    def complete_lifecycle_action(self) -> ActionResult:
+        result = self._get_param("LifecycleActionResult")
+        if result not in ("CONTINUE", "ABANDON"):
+            raise ValidationError("Lifecycle Action Result must be CONTINUE or ABANDON")
+        self.autoscaling_backend.complete_lifecycle_action(self._get_param("InstanceId"), result)
+        return EmptyResult()
+
     def disable_metrics_collection(self) -> ActionResult:
         self.autoscaling_backend.disable_metrics_collection(
             self._get_param("AutoScalingGroupName"), self._get_param("Metrics", [])

@@ -43,6 +43,20 @@ def check_decrement(group: object) -> None:
         )
 
 
+def check_standby(group: object, change: int) -> None:
+    """Into standby with a negative change of the desired capacity, out of it with a positive one."""
+    if group.min_size <= group.desired_capacity + change <= group.max_size:
+        return
+    count = abs(change)
+    instances = f"{count} instance{'s' if count > 1 else ''}"
+    aim = f"place into standby {instances}" if change < 0 else f"take {instances} out of standby"
+    raise ValidationError(
+        f"AutoScalingGroup {group.name} has min-size={group.min_size}, max-size={group.max_size}, and "
+        f"desired-size={group.desired_capacity}. To {aim}, please update the AutoScalingGroup sizes "
+        "appropriately."
+    )
+
+
 def _check_bounds(least: int, most: int) -> None:
     if least < 0 or most < 0:
         raise ValidationError("Group sizes must not be negative")

@@ -27,7 +27,6 @@ from moto.sts.responses import TokenResponse
 
 from .autoscaling_backend import SimulatedAutoScaling
 from .autoscaling_requests import AutoScalingRequests
-from .autoscaling_group import Member
 from .ec2_backend import SimulatedEc2
 from .ec2_filters import matches
 from .ec2_requests import Ec2Requests
@@ -35,6 +34,7 @@ from .eks_clusters import EksRequests, SimulatedCluster, SimulatedEks
 from .images import Image
 from .launch_template import SimulatedTemplate
 from .managed_policies import SimulatedIam
+from .member import Member
 from .ssm_parameters import SimulatedParameter, SimulatedSsm
 
 __all__ = [

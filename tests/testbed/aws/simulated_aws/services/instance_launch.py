@@ -8,32 +8,33 @@ from collections import Counter
 from moto.autoscaling.models import ASG_NAME_TAG
 from moto.ec2.exceptions import EC2ClientError
 
-from . import launch_check
+from . import capacity, launch_check
+from .capacity import CapacityRefusal
+from .conditions import Launch
 from .launch_check import LaunchRefusal
 
 
-def choose_place(group: object) -> tuple[str, str | None]:
-    """The zone with the fewest members, in the order in which the zones were given, and its subnet.
+def places(group: object) -> list[tuple[str, str | None]]:
+    """Zones and their subnets: the one with the fewest members first, else in the order as given.
 
     moto puts every instance into the first subnet; AWS balances the zones.
     """
     members = Counter(member.availability_zone for member in group.active_instances())
-    zone = min(group.availability_zones, key=lambda name: members[name])
-    return zone, group.subnet_in(zone)
+    zones = sorted(group.availability_zones, key=lambda name: members[name])
+    return [(zone, group.subnet_in(zone)) for zone in zones]
 
 
 def launch(group: object, zone: str, subnet_id: str | None, spot: bool) -> tuple[object, dict | None]:
     """Start an instance. Answers it together with the template version that it came from."""
     source = group.source
     if source.configuration_name:
-        return _launch_from_configuration(group, subnet_id), None
+        return _launch_from_configuration(group, zone, subnet_id), None
     try:
         version = source.version(group.ec2_backend)
     except EC2ClientError as gone:
         raise LaunchRefusal(gone.message) from None
-    plan = launch_check.plan(
-        group.ec2_backend, version.data, first_override(source).get("InstanceType"), group.vpc_id
-    )
+    spot = spot or (version.data.get("InstanceMarketOptions") or {}).get("MarketType") == "spot"
+    plan = _plan_with_capacity(group, zone, version.data, spot)
     tags = {
         **version.instance_tags,
         **group.get_propagated_tags(),
@@ -51,8 +52,28 @@ def launch(group: object, zone: str, subnet_id: str | None, spot: bool) -> tuple
     return instance, template
 
 
+def _plan_with_capacity(group: object, zone: str, data: dict, spot: bool) -> object:
+    """The prioritized strategy takes the first type that has capacity."""
+    refusal = None
+    for override in group.source.overrides or [{}]:
+        plan = launch_check.plan(group.ec2_backend, data, override.get("InstanceType"), group.vpc_id)
+        try:
+            _check_capacity(group, zone, plan, spot)
+        except CapacityRefusal as short:
+            refusal = refusal or short
+            continue
+        return plan
+    raise refusal
+
+
+def _check_capacity(group: object, zone: str, plan: object, spot: bool) -> None:
+    zones = sorted(known.name for known in group.ec2_backend.describe_availability_zones())
+    wanted = Launch(group.name, zone, plan.image_id, plan.instance_type, spot)
+    capacity.check(group.autoscaling_backend.conditions, wanted, zones)
+
+
 def first_override(source: object) -> dict:
-    """The prioritized strategy takes the first type that has capacity, which here is the first."""
+    """The one whose weight counts."""
     return source.overrides[0] if source.overrides else {}
 
 
@@ -61,7 +82,7 @@ def _run(group: object, plan: object, subnet_id: str | None, tags: dict, spot: b
     extra = {}
     if plan.profile is not None:
         extra["iam_instance_profile"] = {"Arn": plan.profile.arn, "Id": plan.profile.id}
-    if spot or (data.get("InstanceMarketOptions") or {}).get("MarketType") == "spot":
+    if spot:
         extra["instance_market_options"] = {"MarketType": "spot"}
     try:
         reservation = group.ec2_backend.run_instances(
@@ -96,7 +117,7 @@ def _volumes(data: dict) -> list[dict]:
     ]
 
 
-def _launch_from_configuration(group: object, subnet_id: str | None) -> object:
+def _launch_from_configuration(group: object, zone: str, subnet_id: str | None) -> object:
     configuration = group.autoscaling_backend.launch_configurations[group.source.configuration_name]
     data = {
         "ImageId": configuration.image_id,
@@ -109,4 +130,5 @@ def _launch_from_configuration(group: object, subnet_id: str | None) -> object:
         member = "Arn" if configuration.iam_instance_profile.startswith("arn:") else "Name"
         data["IamInstanceProfile"] = {member: configuration.iam_instance_profile}
     plan = launch_check.plan(group.ec2_backend, data, None, group.vpc_id)
+    _check_capacity(group, zone, plan, spot=False)
     return _run(group, plan, subnet_id, {**group.get_propagated_tags(), ASG_NAME_TAG: group.name}, spot=False)

@@ -35,6 +35,13 @@ class ScalingActivity:
             separators=(",", ":"),
         )
 
+    def await_service(self) -> None:
+        """The instance has started and is not in service yet."""
+        self.status_code, self.progress = "PreInService", 30
+
+    def cancel(self) -> None:
+        self._end("Cancelled")
+
     def succeed(self) -> None:
         self._end("Successful")
 
@@ -121,6 +128,32 @@ def because_asked(instance_id: str, capacity_change: tuple[int, int] | None) -> 
 
 def because_unhealthy(check: str) -> str:
     return f"At {_now()} an instance was taken out of service in response to {check}."
+
+
+def because_abandoned(instance_id: str) -> str:
+    return (
+        f"At {_now()} instance {instance_id} was taken out of service in response to an abandoned lifecycle "
+        "action."
+    )
+
+
+def because_unbalanced() -> str:
+    return (
+        f"At {_now()} an instance was launched or terminated to even out the group's Availability Zones, "
+        "which were unbalanced.  "
+    )
+
+
+def because_stands_by(instance_id: str, before: int, after: int) -> str:
+    change = f", shrinking the capacity from {before} to {after}" if before != after else ""
+    return f"At {_now()} instance {instance_id} was moved to standby in response to a user request{change}."
+
+
+def because_returned(instance_id: str, before: int, after: int) -> str:
+    return (
+        f"At {_now()} instance {instance_id} was moved out of standby in response to a user request, "
+        f"increasing the capacity from {before} to {after}."
+    )
 
 
 def _now() -> str:

@@ -20,6 +20,15 @@ def select(members: list, count: int, policies: list[str]) -> list:
     return chosen
 
 
+def overfull_zone(members: list, zones: list[str]) -> str | None:
+    """The zone that should give up an instance: one that the group has left, or one two ahead of another."""
+    counts = Counter(member.availability_zone for member in members)
+    if left := [zone for zone in counts if zone not in zones]:
+        return left[0]
+    fullest = max(zones, key=lambda zone: counts[zone])
+    return fullest if counts[fullest] - min(counts[zone] for zone in zones) > 1 else None
+
+
 def _rank(member: object, policies: list[str]) -> tuple:
     # Unhealthy instances go before all others, whatever the policy.
     rank: list = [member.health_status == "Healthy"]
