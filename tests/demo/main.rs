@@ -6,6 +6,7 @@
 #[path = "../testbed/mod.rs"]
 mod testbed;
 
+mod bad_image;
 mod stage;
 mod story;
 

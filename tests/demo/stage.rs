@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::testbed::{NodeOptions, NodeSimulator, Operator, Testbed};
+use crate::testbed::{NodeOptions, NodeSimulator, Operator, Testbed, TestbedOptions};
 
 /// Namespace that the chart is installed into.
 const HOME: &str = "sluice-system";
@@ -26,13 +26,23 @@ impl Stage {
     pub async fn set() -> Result<Self> {
         let started = Instant::now();
         println!("== a control plane and a simulated AWS start");
-        let testbed = Testbed::start("demo").await?;
+        let testbed = Testbed::start_with("demo", TestbedOptions::default().workloads()).await?;
         testbed.aws().seed("demo", "1.33").await?;
         println!("== the chart brings the CRDs and the operator's rights");
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/sluice");
         let chart = chart.to_str().context("the path of the chart")?;
         testbed
-            .helm(&["install", "sluice", chart, "--namespace", HOME, "--create-namespace"])
+            // Rights and definitions only: the operator runs here, where its log can be read.
+            .helm(&[
+                "install",
+                "sluice",
+                chart,
+                "--namespace",
+                HOME,
+                "--create-namespace",
+                "--set",
+                "replicas=0",
+            ])
             .await?
             .success()?;
         let port = Testbed::free_port()?;
@@ -63,6 +73,7 @@ impl Stage {
         );
         let options = NodeOptions {
             delay: Duration::from_secs(1),
+            workloads: true,
             ..NodeOptions::default()
         };
         let nodes = NodeSimulator::start(testbed.admin(), testbed.aws(), options)?;

@@ -7,7 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::bad_image;
 use crate::stage::Stage;
+use crate::testbed::availability::Availability;
+use crate::testbed::deployment::Workload;
 
 /// The parameter behind `latest` for the demo's cluster.
 const PARAMETER: &str = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id";
@@ -19,6 +22,7 @@ const GROUP: [&str; 4] = ["-n", "team", "instancegroup", "workers"];
 /// Plays the story.
 pub async fn play(stage: &mut Stage) -> Result<()> {
     let old = create(stage).await?;
+    let (web, available) = deploy(stage).await?;
     let before_news = stage.testbed.aws().last_sequence().await?;
     let (new, request) = news(stage).await?;
     scale_out(stage, &old).await?;
@@ -32,7 +36,41 @@ pub async fn play(stage: &mut Stage) -> Result<()> {
     approve(stage, &request).await?;
     replace(stage, &new, before_approval).await?;
     verdict(stage, &request, before_approval).await?;
-    aftermath(stage, &old, &new).await
+    aftermath(stage, &old, &new).await?;
+    bad_image::play(stage, &new).await?;
+    served(stage, &web, available).await?;
+    cleared(stage).await
+}
+
+/// A workload on the group's nodes, with a budget of its own; its pods are counted from here on.
+async fn deploy(stage: &mut Stage) -> Result<(Workload, Availability)> {
+    stage.begin("a Deployment of 6 runs on the group; its budget lets 1 pod go at a time");
+    stage.kubectl(&["create", "namespace", "shop"]).await?;
+    let web = Workload::new("shop", "web")
+        .replicas(6)
+        .max_unavailable(1)
+        .ready_after(Duration::from_millis(500))
+        .gone_after(Duration::from_millis(500));
+    web.create(&stage.testbed).await?;
+    stage.kubectl(&["-n", "shop", "get", "poddisruptionbudget"]).await?;
+    stage.kubectl(&["-n", "shop", "get", "pods", "-o", "wide"]).await?;
+    let available = Availability::start(&stage.testbed, &web).await?;
+    Ok((web, available))
+}
+
+/// No request would have been refused: the budget held through both rollouts.
+async fn served(stage: &mut Stage, web: &Workload, available: Availability) -> Result<()> {
+    stage.begin("the workload was served all along");
+    let lowest = available.lowest()?;
+    ensure!(
+        lowest >= 5,
+        "only {lowest} of 6 pods were Ready at some moment; the budget allows 5"
+    );
+    web.ready(&stage.testbed).await?;
+    stage.seen(&format!(
+        "never fewer than {lowest} of 6 pods Ready, as the budget wants it (watch of the API server)"
+    ));
+    Ok(())
 }
 
 async fn create(stage: &mut Stage) -> Result<String> {
@@ -249,12 +287,21 @@ async fn aftermath(stage: &mut Stage, old: &str, new: &str) -> Result<()> {
         "InstanceGroupCreated",
         "UpgradeRequestOpened",
         "UpgradeStarted",
-        "NodeReplaced",
+        "NodesDraining",
+        "NodesTerminated",
         "UpgradeSucceeded",
     ] {
         ensure!(events.contains(reason), "no Event tells of {reason}");
     }
-    stage.begin("the group is deleted and leaves nothing behind");
+    Ok(())
+}
+
+async fn cleared(stage: &mut Stage) -> Result<()> {
+    stage.begin("the workload ends, the group is deleted and leaves nothing behind");
+    // With no node to go to its budget would hold the drain up to its time limit.
+    stage
+        .kubectl(&["-n", "shop", "delete", "deployment", "web", "--cascade=foreground"])
+        .await?;
     stage
         .kubectl(&["-n", "team", "delete", "instancegroup", "workers", "--timeout=60s"])
         .await?;
@@ -264,7 +311,7 @@ async fn aftermath(stage: &mut Stage, old: &str, new: &str) -> Result<()> {
     Ok(())
 }
 
-async fn publish(stage: &Stage, name: &str, at: &str) -> Result<String> {
+pub async fn publish(stage: &Stage, name: &str, at: &str) -> Result<String> {
     let aws = stage.testbed.aws();
     let id = aws.publish_image(name, "x86_64", at).await?;
     aws.set_parameter(PARAMETER, &id, at).await?;
@@ -290,7 +337,7 @@ async fn images_are(stage: &Stage, image: &str, count: usize) -> Result<()> {
         .await?
 }
 
-async fn until_group(stage: &Stage, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
+pub async fn until_group(stage: &Stage, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
     stage
         .testbed
         .until(PATIENCE, &format!("the group: {what}"), async || {
@@ -302,7 +349,7 @@ async fn until_group(stage: &Stage, what: &str, holds: impl Fn(&Value) -> bool) 
         .await
 }
 
-async fn calls(stage: &Stage, after: u64, action: &str) -> Result<usize> {
+pub async fn calls(stage: &Stage, after: u64, action: &str) -> Result<usize> {
     Ok(stage
         .testbed
         .aws()
@@ -313,13 +360,13 @@ async fn calls(stage: &Stage, after: u64, action: &str) -> Result<usize> {
         .count())
 }
 
-async fn json(stage: &Stage, arguments: &[&str]) -> Result<Value> {
+pub async fn json(stage: &Stage, arguments: &[&str]) -> Result<Value> {
     Ok(serde_json::from_str(
         &stage.testbed.kubectl(arguments).await?.success()?,
     )?)
 }
 
-fn condition(object: &Value, kind: &str) -> bool {
+pub fn condition(object: &Value, kind: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array();
     conditions
         .into_iter()

@@ -490,11 +490,15 @@ fn blocked(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
     } else {
         annotate
     };
+    let by = entry.by.as_deref().unwrap_or("unknown");
+    let what = match entry.reason {
+        BlockReason::Denied => format!("was denied by {by}"),
+        BlockReason::Cancelled => format!("was cancelled by {by}"),
+        BlockReason::Failed => "failed".to_owned(),
+    };
     let message = format!(
-        "image {} waits: its upgrade was {} by {}; to ask again, {way_out}",
-        target.image.id,
-        entry.reason.to_string().to_lowercase(),
-        entry.by.as_deref().unwrap_or("unknown"),
+        "image {} waits: its upgrade {what}; to ask again, {way_out}",
+        target.image.id
     );
     records::rest(draft, standing);
     let reason = blocked_reason(entry.reason);

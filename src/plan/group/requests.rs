@@ -274,6 +274,9 @@ pub fn is_blocked(draft: &Draft<'_>, fingerprint: &str) -> bool {
         .any(|blocked| blocked.fingerprint == fingerprint)
 }
 
+/// Who blocks a target that failed.
+pub const OPERATOR: &str = "sluice";
+
 /// Blocks a request's target in the group's record, a pass before the request itself ends, so that no crash in between
 /// forgets the block. Returns whether it was recorded before, so that the request may end now.
 pub fn block(
@@ -288,7 +291,11 @@ pub fn block(
     if is_blocked(draft, &key) {
         return true;
     }
-    block_target(draft, &key, reason, &by(request));
+    let decided_by = match reason {
+        BlockReason::Denied | BlockReason::Cancelled => by(request),
+        BlockReason::Failed => OPERATOR.to_owned(),
+    };
+    block_target(draft, &key, reason, &decided_by);
     let entry = HistoryEntry {
         from: Some(approved.mark.fingerprint.clone()),
         to: Some(fingerprint.clone()),

@@ -76,7 +76,7 @@ fn finish(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout, end
         }
     };
     let Some(request) = &rollout.request else {
-        requests::block_target(draft, &rollout.key(), cause, "unlocked");
+        requests::block_target(draft, &rollout.key(), cause, requests::OPERATOR);
         draft.status.rollout = None;
         let entry = HistoryEntry {
             from: Some(standing.approved.mark.fingerprint.clone()),

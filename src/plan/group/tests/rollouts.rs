@@ -78,7 +78,8 @@ fn a_bad_image_stops_after_one_node_locked_or_not() {
         assert_eq!(status(&world).history[0].result, HistoryResult::Failed);
         assert_eq!(world.condition(ConditionType::UpgradeBlocked).as_deref(), Some("True"));
         let message = status(&world).message.clone().unwrap();
-        assert!(message.contains("to ask again"), "{message}");
+        assert!(message.contains("its upgrade failed; to ask again"), "{message}");
+        assert_eq!(blocked[0].by.as_deref(), Some("sluice"));
         if locked {
             let failure = world.request(Phase::Failed).status.clone().unwrap().failure.unwrap();
             assert_eq!(failure.reason, "NodeNeverReady");
