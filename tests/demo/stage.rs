@@ -2,15 +2,12 @@
 //!
 //! Owns setting it and clearing it away, and printing commands with their answers. Must not hold the story.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::testbed::{NodeOptions, NodeSimulator, Operator, Testbed, TestbedOptions};
-
-/// Namespace that the chart is installed into.
-const HOME: &str = "sluice-system";
+use crate::testbed::installation::HOME;
+use crate::testbed::{Installation, NodeOptions, NodeSimulator, Operator, Testbed, TestbedOptions};
 
 /// Everything the story plays on.
 pub struct Stage {
@@ -29,44 +26,12 @@ impl Stage {
         let testbed = Testbed::start_with("demo", TestbedOptions::default().workloads()).await?;
         testbed.aws().seed("demo", "1.33").await?;
         println!("== the chart brings the CRDs and the operator's rights");
-        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/sluice");
-        let chart = chart.to_str().context("the path of the chart")?;
-        testbed
-            // Rights and definitions only: the operator runs here, where its log can be read.
-            .helm(&[
-                "install",
-                "sluice",
-                chart,
-                "--namespace",
-                HOME,
-                "--create-namespace",
-                "--set",
-                "replicas=0",
-            ])
-            .await?
-            .success()?;
-        let port = Testbed::free_port()?;
-        let kubeconfig = testbed.kubeconfig_for_service_account(HOME, "sluice").await?;
-        let address = format!("127.0.0.1:{port}");
-        let arguments = [
-            "run",
-            "--config-namespace",
-            HOME,
-            "--metrics-addr",
-            &address,
-            "--aws-poll-interval",
-            "5s",
-            "--image-poll-interval",
-            "2s",
-        ];
-        let mut operator = Operator::start(
-            &testbed,
-            Path::new(env!("CARGO_BIN_EXE_sluice")),
-            &arguments,
-            &[],
-            &kubeconfig,
-        )?;
-        operator.ready(port).await?;
+        let installation = Installation::of_chart(&testbed, &[]).await?;
+        let builder = installation.operator(&testbed)?.flag("--log-format", "text");
+        let builder = builder
+            .flag("--aws-poll-interval", "5s")
+            .flag("--image-poll-interval", "2s");
+        let operator = builder.ready().await?;
         println!(
             "== sluice runs as ServiceAccount {HOME}/sluice ({:.1} s since the start)",
             started.elapsed().as_secs_f32()
@@ -76,7 +41,7 @@ impl Stage {
             workloads: true,
             ..NodeOptions::default()
         };
-        let nodes = NodeSimulator::start(testbed.admin(), testbed.aws(), options)?;
+        let nodes = testbed.start_nodes(options)?;
         Ok(Self {
             testbed,
             operator,

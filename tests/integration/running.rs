@@ -2,16 +2,12 @@
 //!
 //! Owns starting it, once for the shared testbed or for an own one. Must not know what the tests want of it.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio::sync::OnceCell;
 
-use crate::testbed::{NodeOptions, NodeSimulator, Operator, Testbed, shared};
-
-/// Namespace that the chart is installed into.
-pub const HOME: &str = "sluice-system";
+use crate::testbed::{Installation, NodeOptions, NodeSimulator, Operator, Testbed, shared};
 
 /// The operator and its nodes; they stop when it is dropped.
 pub struct Running {
@@ -22,47 +18,22 @@ pub struct Running {
 impl Running {
     /// Installs the chart and starts the operator with short intervals.
     pub async fn start(testbed: &Testbed) -> Result<Self> {
-        Self::start_with(testbed, &["--aws-poll-interval", "2s", "--image-poll-interval", "1s"]).await
+        Self::start_with(testbed, &[]).await
     }
 
-    /// The same with these arguments after `run`.
-    pub async fn start_with(testbed: &Testbed, arguments: &[&str]) -> Result<Self> {
-        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/sluice");
-        let chart = chart.to_str().context("the path of the chart")?;
-        testbed
-            .helm(&[
-                "upgrade",
-                "--install",
-                "sluice",
-                chart,
-                "--namespace",
-                HOME,
-                "--create-namespace",
-            ])
-            .await?
-            .success()?;
-        let port = Testbed::free_port()?;
-        let address = format!("127.0.0.1:{port}");
-        let kubeconfig = testbed.kubeconfig_for_service_account(HOME, "sluice").await?;
-        let mut all = vec![
-            "run",
-            "--config-namespace",
-            HOME,
-            "--metrics-addr",
-            &address,
-            "--log-level",
-            "sluice=debug,info,kube_runtime=warn",
-        ];
-        all.extend(arguments);
-        let mut operator = Operator::start(testbed, Path::new(env!("CARGO_BIN_EXE_sluice")), &all, &[], &kubeconfig)?;
-        operator.ready(port).await?;
+    /// The same with these flags in place of the chart's.
+    pub async fn start_with(testbed: &Testbed, flags: &[(&str, &str)]) -> Result<Self> {
+        let installation = Installation::of_chart(testbed, &[]).await?;
+        let builder = installation.operator(testbed)?;
+        let builder = builder.flag("--log-level", "sluice=debug,info,kube_runtime=warn");
+        let operator = builder.flag("--log-format", "text").flags(flags).ready().await?;
         let options = NodeOptions {
             delay: Duration::from_millis(200),
             // Groups of other tests have simulators of their own.
             group_prefix: "demo-".to_owned(),
             ..NodeOptions::default()
         };
-        let nodes = NodeSimulator::start(testbed.admin(), testbed.aws(), options)?;
+        let nodes = testbed.start_nodes(options)?;
         Ok(Self { operator, nodes })
     }
 }

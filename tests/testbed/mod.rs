@@ -43,6 +43,7 @@ pub mod command_line;
 pub mod control_plane;
 pub mod credentials;
 pub mod deployment;
+pub mod installation;
 pub mod kubelets;
 pub mod node_objects;
 pub mod nodes;
@@ -66,6 +67,7 @@ pub use self::{
     aws_fault::Fault,
     command_line::Output,
     deployment::Workload,
+    installation::{Installation, OperatorBuilder},
     nodes::{NodeOptions, NodeSimulator},
     operator::Operator,
     options::TestbedOptions,

@@ -1,6 +1,6 @@
 //! Owns the operator's process in a test: start, readiness, log, end.
 //!
-//! It must not know the operator's flags; callers pass them.
+//! It must not know the operator's flags; they come from [`super::installation`].
 
 use std::path::Path;
 use std::process::{Command, ExitStatus};

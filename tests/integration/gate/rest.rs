@@ -13,7 +13,7 @@ use crate::testbed::Testbed;
 #[tokio::test(flavor = "multi_thread")]
 async fn at_rest_nothing_is_written_and_reads_follow_pages() -> Result<()> {
     let testbed = Testbed::start("rest").await?;
-    let running = Running::start_with(&testbed, &["--aws-poll-interval", "1s", "--image-poll-interval", "1s"]).await?;
+    let running = Running::start_with(&testbed, &[("--aws-poll-interval", "1s")]).await?;
     let ground = Ground::new(&testbed, "rest").await?;
     ground.publish("a").await?;
     let names: Vec<String> = (0..12).map(|index| format!("group{index}")).collect();

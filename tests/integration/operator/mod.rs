@@ -3,22 +3,21 @@
 //! Owns tests that break what others share; each file has a testbed of its own. Verdicts come from the API server, its
 //! audit log and the recorded AWS calls. What the plan decides is tested on the plan.
 
+mod chart;
 mod objects;
 pub mod relay;
 mod seen;
 mod settings;
 mod start;
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::testbed::{Call, NodeOptions, NodeSimulator, Operator, Testbed};
+use crate::testbed::installation::HOME;
+use crate::testbed::{Call, Installation, NodeOptions, NodeSimulator, Operator, Testbed};
 
-/// Namespace that the chart is installed into; the settings live there, too.
-const HOME: &str = "sluice-system";
 /// Namespace of the groups in the examples.
 const TEAM: &str = "team";
 /// The parameter behind `latest` for cluster `demo`.
@@ -28,52 +27,24 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// For something that has to follow at once.
 const SECONDS: Duration = Duration::from_secs(15);
 
-fn chart() -> String {
-    format!("{}/charts/sluice", env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Seeds AWS with a recommended image, installs the chart, and makes the namespace of the groups. Answers a kubeconfig
-/// with the rights that the chart gives the operator, and no others.
-async fn install(testbed: &Testbed, more: &[&str]) -> Result<PathBuf> {
+/// Seeds AWS with a recommended image, installs the chart, and makes the namespace of the groups.
+async fn install(testbed: &Testbed, more: &[&str]) -> Result<Installation> {
     testbed.aws().seed("demo", "1.33").await?;
     recommend(testbed, 1).await?;
-    let chart = chart();
-    let mut arguments = vec!["install", "sluice", &chart, "--namespace", HOME, "--create-namespace"];
-    arguments.extend(more);
-    testbed.helm(&arguments).await?.success()?;
+    let installation = Installation::of_chart(testbed, more).await?;
     kubectl(testbed, &["create", "namespace", TEAM]).await?;
-    testbed.kubeconfig_for_service_account(HOME, "sluice").await
+    Ok(installation)
 }
 
 /// Starts the operator; it answers, but need not be ready.
-async fn start(testbed: &Testbed, kubeconfig: &Path) -> Result<Operator> {
-    let port = Testbed::free_port()?;
-    let address = format!("127.0.0.1:{port}");
-    let arguments = [
-        "run",
-        "--config-namespace",
-        HOME,
-        "--metrics-addr",
-        &address,
-        "--aws-poll-interval",
-        "2s",
-        "--image-poll-interval",
-        "2s",
-        "--log-format",
-        "json",
-    ];
-    let mut operator = Operator::start(testbed, binary(), &arguments, &[], kubeconfig)?;
-    operator.up(port).await?;
-    Ok(operator)
-}
-
-fn binary() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_sluice"))
+async fn start(testbed: &Testbed, installation: &Installation) -> Result<Operator> {
+    let builder = installation.operator(testbed)?;
+    builder.flag("--image-poll-interval", "2s").up().await
 }
 
 /// Kubelets whose nodes are Ready soon.
 fn nodes(testbed: &Testbed) -> Result<NodeSimulator> {
-    NodeSimulator::start(testbed.admin(), testbed.aws(), NodeOptions::default())
+    testbed.start_nodes(NodeOptions::default())
 }
 
 /// Has AWS publish and recommend an image of that day; answers its id.

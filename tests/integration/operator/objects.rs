@@ -6,8 +6,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::{HOME, PATIENCE, TEAM};
-use super::{apply, chart, events, example, group_ready, install, json, kubectl, nodes, start};
+use super::{apply, events, example, group_ready, install, json, kubectl, nodes, start};
 use crate::testbed::Testbed;
+use crate::testbed::installation::chart;
 
 /// Text that may be a secret.
 const SECRET: &str = "hunter2-of-the-unreadable";
@@ -53,8 +54,8 @@ async fn warning(testbed: &Testbed, kind: &str, name: &str) -> Result<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_is_told_once_and_all_others_go_on() -> Result<()> {
     let testbed = Testbed::start("operator-objects").await?;
-    let kubeconfig = install(&testbed, &[]).await?;
-    let operator = start(&testbed, &kubeconfig).await?;
+    let installation = install(&testbed, &[]).await?;
+    let operator = start(&testbed, &installation).await?;
     let nodes = nodes(&testbed)?;
 
     take_anything(&testbed).await?;

@@ -77,8 +77,8 @@ async fn story(testbed: &Testbed) -> Result<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_logs_and_events_tell_the_story_without_secrets_and_within_the_rights() -> Result<()> {
     let testbed = Testbed::start_with("operator-seen", TestbedOptions::default().audit_reads()).await?;
-    let kubeconfig = install(&testbed, &[]).await?;
-    let operator = start(&testbed, &kubeconfig).await?;
+    let installation = install(&testbed, &[]).await?;
+    let operator = start(&testbed, &installation).await?;
     let nodes = nodes(&testbed)?;
     let request = story(&testbed).await?;
     let request_name = request["metadata"]["name"].as_str().context("a name")?;

@@ -43,13 +43,13 @@ async fn waits_for(testbed: &Testbed, name: &str, key: &str) -> Result<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_settings_key_holds_everything_up_but_a_deletion_until_it_goes() -> Result<()> {
     let testbed = Testbed::start("operator-settings").await?;
-    let kubeconfig = install(&testbed, &[]).await?;
+    let installation = install(&testbed, &[]).await?;
     // Without keys it is no obstacle.
     kubectl(&testbed, &["-n", HOME, "create", "configmap", "instance-manager"]).await?;
     // Nor is another one beside it.
     let other = ["-n", HOME, "create", "configmap", "other", "--from-literal=upgrades=x"];
     kubectl(&testbed, &other).await?;
-    let operator = start(&testbed, &kubeconfig).await?;
+    let operator = start(&testbed, &installation).await?;
     let nodes = nodes(&testbed)?;
     apply(&testbed, &example("locked-group.yaml", "stays")?).await?;
     let mut goes = example("pinned-image.yaml", "goes")?;

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::relay::Relay;
 use super::{HOME, PATIENCE, SECONDS};
-use super::{actions, apply, binary, chart, example, group_ready, install, kubectl, nodes, patch, start, writes};
+use super::{actions, apply, example, group_ready, install, kubectl, nodes, patch, start, writes};
+use crate::testbed::installation::{binary, chart};
 use crate::testbed::{Fault, Operator, Testbed};
 
 const KINDS: [&str; 2] = [
@@ -41,11 +42,11 @@ async fn not_ready(testbed: &Testbed, operator: &Operator, what: &str, holds: im
 #[tokio::test(flavor = "multi_thread")]
 async fn waits_for_what_is_missing_at_start_and_ends_well_whenever_asked() -> Result<()> {
     let testbed = Testbed::start("operator-start").await?;
-    let kubeconfig = install(&testbed, &["--skip-crds"]).await?;
+    let installation = install(&testbed, &["--skip-crds"]).await?;
 
     // No API server at all.
     testbed.api_server_stop().await?;
-    let early = start(&testbed, &kubeconfig).await?;
+    let early = start(&testbed, &installation).await?;
     not_ready(&testbed, &early, "/readyz without an API server", |text| {
         text.contains(KINDS[0]) && text.contains("nodes: ") && text.contains("Connection refused")
     })
@@ -53,7 +54,7 @@ async fn waits_for_what_is_missing_at_start_and_ends_well_whenever_asked() -> Re
     end(&early).await?;
 
     // An API server that does not know the kinds.
-    let operator = start(&testbed, &kubeconfig).await?;
+    let operator = start(&testbed, &installation).await?;
     not_ready(&testbed, &operator, "the first failure", |text| {
         text.contains("refused")
     })
@@ -66,7 +67,7 @@ async fn waits_for_what_is_missing_at_start_and_ends_well_whenever_asked() -> Re
     .await?;
 
     // A second one ends well even now, while the first goes on.
-    let short = start(&testbed, &kubeconfig).await?;
+    let short = start(&testbed, &installation).await?;
     not_ready(&testbed, &short, "/readyz of the second", only_kinds).await?;
     end(&short).await?;
 
@@ -86,8 +87,8 @@ async fn waits_for_what_is_missing_at_start_and_ends_well_whenever_asked() -> Re
 
     // The next start makes up for the rest.
     let before = testbed.aws().last_sequence().await?;
-    let (mut relay, kubeconfig) = Relay::start(&kubeconfig).await?;
-    let operator = start(&testbed, &kubeconfig).await?;
+    let (mut relay, kubeconfig) = Relay::start(&installation.kubeconfig).await?;
+    let operator = installation.operator(&testbed)?.kubeconfig(&kubeconfig).up().await?;
     testbed
         .until(PATIENCE, "the rest of the pass", async || {
             let later = writes(&testbed, before).await?;

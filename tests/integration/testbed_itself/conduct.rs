@@ -97,9 +97,8 @@ async fn an_interrupted_instance_is_replaced_once_there_is_capacity() -> Result<
     aws.interrupt(&before[1].instance_id, Duration::ZERO).await?;
     testbed
         .until(SOON, "the node of a dying machine to be unready", async || {
-            let dying = nodes_of(testbed, "spot").await?.into_iter();
-            let dying = dying.filter(|node| node.name_any() == before[1].private_dns_name);
-            Ok(dying.filter(|node| !is_ready(node)).next_back())
+            let mut nodes = nodes_of(testbed, "spot").await?.into_iter();
+            Ok(nodes.find(|node| node.name_any() == before[1].private_dns_name && !is_ready(node)))
         })
         .await?;
     assert_eq!(aws.rebalance("spot").await?, 0, "a group of two is even");

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::SOON;
-use crate::testbed::{Operator, Testbed, shared, wait};
+use crate::testbed::{Operator, Testbed, TestbedOptions, shared, wait};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_under_test_is_started_watched_and_ended() -> Result<()> {
@@ -86,8 +86,9 @@ async fn stopping_and_dropping_leave_nothing() -> Result<()> {
     stopped.stop().await?;
     assert!(!folder.exists() && !pids.iter().any(|pid| is_running(*pid)));
 
-    let dropped = Testbed::start("dropped").await?;
+    let dropped = Testbed::start_with("dropped", TestbedOptions::default().workloads()).await?;
     let (folder, pids) = (dropped.folder().to_owned(), dropped.pids());
+    assert_eq!(pids.len(), 6, "and the scheduler and the player of pods");
     drop(dropped);
     nothing_left(&folder, &pids).await
 }
