@@ -26,7 +26,7 @@ impl Stage {
         let testbed = Testbed::start_with("demo", TestbedOptions::default().workloads()).await?;
         testbed.aws().seed("demo", "1.33").await?;
         println!("== the chart brings the CRDs and the operator's rights");
-        let installation = Installation::of_chart(&testbed, &[]).await?;
+        let installation = Installation::of_chart(&testbed, &["--set=replicas=0"]).await?;
         let builder = installation.operator(&testbed)?.flag("--log-format", "text");
         let builder = builder
             .flag("--aws-poll-interval", "5s")

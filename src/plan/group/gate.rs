@@ -475,6 +475,12 @@ fn blocked(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
     let Some(entry) = entries.iter().find(|blocked| blocked.fingerprint == key).cloned() else {
         return;
     };
+    let by = entry.by.as_deref().unwrap_or("unknown");
+    let what = match entry.reason {
+        BlockReason::Failed => "failed, status.history says why".to_owned(),
+        BlockReason::Denied => format!("was denied by {by}"),
+        BlockReason::Cancelled => format!("was cancelled by {by}"),
+    };
     let annotate = format!("annotate the group {}={key}", annotation::RETRY_UPGRADE);
     let name = standing
         .wanted

@@ -47,7 +47,7 @@ pub fn surplus(draft: &mut Draft<'_>, scaling_group: &AutoScalingGroup, max_size
     let limits = limits(&draft.observed.group, scaling_group.desired_capacity);
     let steps = scale_in(&members(draft, scaling_group), surplus, &limits, draft.now());
     let message = format!(
-        "maxSize is {max_size} and {} nodes are wanted: drains the surplus first",
+        "maxSize is {max_size}, and the Auto Scaling group wants {} nodes: drains {surplus} of them first",
         scaling_group.desired_capacity
     );
     tell(

@@ -140,7 +140,7 @@ fn unfit(fleet: &Fleet<'_>, member: &Member<'_>) -> Option<(Reason, String, Opti
     let rests = after(record.since, fleet.limits.drain_timeout.min(REST));
     (record.state == NodeState::GaveUp && fleet.now < rests).then(|| {
         let message = format!(
-            "{} rests until {} after its drain was given up",
+            "the drain of {} was given up and is tried again at {}; Event DrainGivenUp says what held it",
             member.id(),
             drain::seconds(rests)
         );
@@ -215,7 +215,7 @@ fn budget_spent(fleet: &Fleet<'_>, unavailable: usize, steps: &mut Steps) {
     steps.wait(
         Reason::BudgetSpent,
         format!(
-            "{unavailable} of {} nodes are unavailable{names}, and maxUnavailable allows {}",
+            "{unavailable} of {} nodes are unavailable{names}, and maxUnavailable allows {}; waits until they are Ready or replaced",
             fleet.desired, fleet.limits.max_unavailable
         ),
         None,

@@ -142,7 +142,7 @@ fn ask(drain: &mut Drain, pod: &Pod, now: Timestamp) {
         ),
         EvictionKind::Failed(failure) => drain.waits(
             Reason::EvictionFailed,
-            format!("the eviction of {} failed: {failure}", pod.id),
+            format!("the eviction of {} failed and is tried again: {failure}", pod.id),
         ),
     }
 }
@@ -194,7 +194,8 @@ pub fn longer_grace<'a>(pods: &'a [Pod], limits: &Limits) -> Option<&'a Pod> {
 
 fn bare(pod: &Pod) -> String {
     format!(
-        "pod {} has no controller, nobody would make it anew; delete it, or set strategy.rollingUpdate.deleteBarePods",
+        "pod {} has no controller, nobody would make it anew; delete it, or set \
+         spec.strategy.rollingUpdate.deleteBarePods: true",
         pod.id
     )
 }
@@ -225,7 +226,7 @@ fn never(pod: &Pod, budget: &Budget) -> String {
 
 fn exhausted(pod: &Pod, budget: &Budget) -> String {
     format!(
-        "PodDisruptionBudget {}/{} lets no pod go now (asked for {})",
+        "PodDisruptionBudget {}/{} lets no pod go now, and pod {} is one of its; waits until more of them are Ready",
         pod.id.namespace, budget.name, pod.id.name
     )
 }

@@ -83,7 +83,7 @@ pub fn looks_for_pods(member: &Member<'_>, now: Timestamp, steps: &mut Steps) {
 pub fn give_up(member: &Member<'_>, target: &str, limits: &Limits, now: Timestamp, why: &str, steps: &mut Steps) {
     let Some(node) = member.node else { return };
     let message = format!(
-        "draining {} took longer than {:#} and was given up: {why}",
+        "draining {} took longer than {:#} and was given up for now: {why}",
         node.name, limits.drain_timeout
     );
     steps.warnings.push(("DrainGivenUp", message));

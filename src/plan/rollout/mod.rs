@@ -195,12 +195,12 @@ fn waits_for_newcomers(fleet: &Fleet<'_>, steps: &mut Steps) {
             .get(*first)
             .map(|since| after(*since, fleet.limits.ready_timeout));
         let others = match newcomers.len() {
-            1 => String::new(),
-            more => format!(" and {} more", more - 1),
+            1 => " is".to_owned(),
+            more => format!(" and {} more are", more - 1),
         };
         steps.wait(
             Reason::NodesNotReady,
-            format!("waits until the new instance {first}{others} is Ready"),
+            format!("waits until the new instance {first}{others} Ready"),
             until,
         );
     }
@@ -211,7 +211,10 @@ fn waits_for_newcomers(fleet: &Fleet<'_>, steps: &mut Steps) {
     if let Some(first) = lost.next() {
         steps.wait(
             Reason::NodesNotReady,
-            format!("waits until {}, which was Ready before, is Ready again", first.id()),
+            format!(
+                "waits until {}, which was Ready before, is Ready again or terminated",
+                first.id()
+            ),
             None,
         );
     }
@@ -224,7 +227,7 @@ fn waits_for_newcomers(fleet: &Fleet<'_>, steps: &mut Steps) {
         let until = steps.short_since.map(|since| after(since, fleet.limits.ready_timeout));
         steps.wait(
             Reason::NodesNotReady,
-            format!("waits for {short} new instances{words}"),
+            format!("waits for {short} new {}{words}", instances(short)),
             until,
         );
     }
@@ -232,8 +235,16 @@ fn waits_for_newcomers(fleet: &Fleet<'_>, steps: &mut Steps) {
     if leaving > 0 && steps.waits.is_empty() {
         steps.wait(
             Reason::NodesNotReady,
-            format!("waits until {leaving} terminating instances are gone"),
+            format!("waits until {leaving} terminating {} gone", instances_are(leaving)),
             None,
         );
     }
+}
+
+fn instances(count: usize) -> &'static str {
+    if count == 1 { "instance" } else { "instances" }
+}
+
+fn instances_are(count: usize) -> &'static str {
+    if count == 1 { "instance is" } else { "instances are" }
 }

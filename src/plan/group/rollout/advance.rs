@@ -50,7 +50,7 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
         Outcome::Idle => return stopped(draft, rollout),
         Outcome::Going => {}
     }
-    tell(draft, rollout, &steps);
+    tell(draft, rollout, &steps, rollout.stopping(standing));
     carry_out(draft, standing, steps);
 }
 
@@ -135,15 +135,27 @@ fn done(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout, templ
 fn stopped(draft: &mut Draft<'_>, rollout: &Rollout) {
     if rollout.request.is_some() {
         let message = "cancelled; nodes replaced so far stay, new nodes boot what was approved before";
-        end(draft, RolloutResult::Cancelled, "Cancelled", message, None);
+        end(
+            draft,
+            RolloutResult::Cancelled,
+            Reason::Cancelled.as_str(),
+            message,
+            None,
+        );
     } else {
         let message = "the group was locked during a rollout: stopped; the rest waits for a request";
-        end(draft, RolloutResult::Locked, "RolloutLocked", message, None);
+        end(
+            draft,
+            RolloutResult::Locked,
+            Reason::RolloutLocked.as_str(),
+            message,
+            None,
+        );
     }
 }
 
 /// Shows how far it is and what it waits for.
-fn tell(draft: &mut Draft<'_>, rollout: &Rollout, steps: &Steps) {
+fn tell(draft: &mut Draft<'_>, rollout: &Rollout, steps: &Steps, stopping: bool) {
     let counts = steps.counts;
     let mut message = format!(
         "{} of {} nodes run image {}",
@@ -151,6 +163,9 @@ fn tell(draft: &mut Draft<'_>, rollout: &Rollout, steps: &Steps) {
     );
     if counts.draining > 0 {
         message = format!("{message}, {} in hand", counts.draining);
+    }
+    if stopping {
+        message = format!("{message}; asked to stop, it ends when no node is in hand any more");
     }
     if let Some(wait) = steps.waits.first() {
         message = format!("{message}; {}", wait.message);

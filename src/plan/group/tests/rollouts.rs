@@ -78,7 +78,10 @@ fn a_bad_image_stops_after_one_node_locked_or_not() {
         assert_eq!(status(&world).history[0].result, HistoryResult::Failed);
         assert_eq!(world.condition(ConditionType::UpgradeBlocked).as_deref(), Some("True"));
         let message = status(&world).message.clone().unwrap();
-        assert!(message.contains("its upgrade failed; to ask again"), "{message}");
+        assert!(
+            message.contains("its upgrade failed, status.history says why; to ask again"),
+            "{message}"
+        );
         assert_eq!(blocked[0].by.as_deref(), Some("sluice"));
         if locked {
             let failure = world.request(Phase::Failed).status.clone().unwrap().failure.unwrap();
@@ -210,6 +213,34 @@ fn a_cancel_works_while_held() {
     world.decide(Phase::InProgress, |request| request.spec.cancelled = true);
     world.run();
     assert_eq!(world.phases(), [Phase::Cancelled]);
+    untouched(&world);
+}
+
+/// Gate rule L11: the node in hand finishes, at the latest when its drain is given up, and meanwhile the group says so.
+#[test]
+fn a_cancel_waits_for_the_node_in_hand_and_says_so() {
+    let mut world = World::at_rest(true);
+    let first = world.nodes.keys().next().cloned().unwrap();
+    let stuck = Pod {
+        ends_at: Some(world.now),
+        ..pod("web-1")
+    };
+    world.pods.insert(first.clone(), vec![stuck]);
+    world.publish("ami-0b");
+    world.settle();
+    world.approve();
+    world.settle();
+    world.decide(Phase::InProgress, |request| request.spec.cancelled = true);
+    world.settle();
+    assert!(world.nodes[&first].cordoned);
+    let message = status(&world).message.clone().unwrap();
+    assert!(
+        message.contains("1 in hand; asked to stop") && message.contains("should have ended"),
+        "{message}"
+    );
+    world.wait(SignedDuration::from_mins(15));
+    world.run();
+    assert_eq!((world.phases(), count(&world, "ami-0a")), (vec![Phase::Cancelled], 3));
     untouched(&world);
 }
 

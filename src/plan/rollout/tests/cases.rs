@@ -196,7 +196,7 @@ fn a_node_whose_pods_are_unknown_is_neither_taken_nor_terminated() {
         class: FailureClass::Unavailable,
         action: "kubernetes:list pods".to_owned(),
         code: None,
-        message: String::new(),
+        message: "no right to watch pods".to_owned(),
     });
     let mut fleet = proven(3, "1");
     for member in &mut fleet.members {
@@ -204,6 +204,10 @@ fn a_node_whose_pods_are_unknown_is_neither_taken_nor_terminated() {
     }
     let steps = fleet.look();
     assert!(steps.actions.is_empty() && reasons(&steps) == [Reason::Draining]);
+    assert_eq!(
+        steps.waits[0].message,
+        "looks which pods run on node-i-002: no right to watch pods"
+    );
     assert_eq!(
         steps.look_at_pods.into_iter().collect::<Vec<_>>(),
         ["node-i-002"],
