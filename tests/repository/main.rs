@@ -7,4 +7,5 @@
 mod generated;
 mod layers;
 mod promises;
+mod runbook;
 mod tree;
