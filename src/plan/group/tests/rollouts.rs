@@ -143,9 +143,21 @@ fn a_lock_in_the_middle_stops_at_the_batch_edge_and_asks_for_the_rest() {
 
 #[test]
 fn on_and_off_again_within_a_batch_changes_nothing() {
-    let mut world = started(false);
-    lock(&mut world, "true");
-    lock(&mut world, "false");
+    let mut world = World::at_rest(false);
+    let first = world.nodes.keys().next().cloned().unwrap();
+    world.pods.insert(first.clone(), vec![pod("web-1")]);
+    world.pods.get_mut(&first).unwrap()[0].ends_at = Some(world.now);
+    world.publish("ami-0b");
+    world.settle();
+    assert!(world.nodes[&first].cordoned, "one is in hand: {}", world.transcript);
+    for value in ["true", "false", "true", "false"] {
+        lock(&mut world, value);
+        world.settle();
+        let message = status(&world).message.clone().unwrap();
+        assert_eq!(message.contains("asked to stop"), value == "true", "{message}");
+        assert!(world.requests.is_empty());
+    }
+    world.pods.clear();
     world.run();
     assert!(world.requests.is_empty() && count(&world, "ami-0b") == 3);
 }
