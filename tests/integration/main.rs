@@ -11,5 +11,6 @@ mod drains;
 mod gate;
 mod leadership;
 mod operator;
+mod rollouts;
 mod running;
 mod testbed_itself;

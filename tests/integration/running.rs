@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::sync::OnceCell;
 
-use crate::testbed::{Installation, NodeOptions, NodeSimulator, Operator, Testbed, shared};
+use crate::testbed::{Installation, NodeOptions, NodeSimulator, Operator, Testbed, shared, shared_with_workloads};
 
 /// The operator and its nodes; they stop when it is dropped.
 pub struct Running {
@@ -40,33 +40,37 @@ impl Running {
 
 /// The shared testbed with one operator on it.
 pub async fn shared_operator() -> Result<&'static Testbed> {
-    static STARTED: OnceCell<()> = OnceCell::const_new();
+    static STARTED: OnceCell<Running> = OnceCell::const_new();
     let testbed = shared().await?;
-    STARTED
-        .get_or_try_init(|| async {
-            // It lives on a runtime of its own, as long as the process: the runtime of the first test ends with it.
-            let (answer, answered) = tokio::sync::oneshot::channel();
-            std::thread::spawn(move || {
-                let runtime = tokio::runtime::Builder::new_multi_thread()
-                    .worker_threads(1)
-                    .enable_all()
-                    .build();
-                match runtime {
-                    Ok(runtime) => runtime.block_on(async move {
-                        let started = Running::start(testbed).await;
-                        let (running, result) = match started {
-                            Ok(running) => (Some(running), Ok(())),
-                            Err(error) => (None, Err(error)),
-                        };
-                        let _ = answer.send(result);
-                        std::future::pending::<()>().await;
-                        drop(running);
-                    }),
-                    Err(error) => drop(answer.send(Err(error.into()))),
-                }
-            });
-            answered.await.context("the operator's thread ended")?
-        })
-        .await?;
+    started_once(&STARTED, testbed).await?;
     Ok(testbed)
+}
+
+/// The shared testbed where pods live, with one operator on it.
+pub async fn shared_operator_with_workloads() -> Result<(&'static Testbed, &'static Running)> {
+    static STARTED: OnceCell<Running> = OnceCell::const_new();
+    let testbed = shared_with_workloads().await?;
+    Ok((testbed, started_once(&STARTED, testbed).await?))
+}
+
+async fn started_once(cell: &'static OnceCell<Running>, testbed: &'static Testbed) -> Result<&'static Running> {
+    let started = cell.get_or_try_init(|| async {
+        // It lives on a runtime of its own, as long as the process: the runtime of the first test ends with it.
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(1)
+                .enable_all()
+                .build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(async move {
+                    let _ = answer.send(Running::start(testbed).await);
+                    std::future::pending::<()>().await;
+                }),
+                Err(error) => drop(answer.send(Err(error.into()))),
+            }
+        });
+        answered.await.context("the operator's thread ended")?
+    });
+    started.await
 }

@@ -496,12 +496,6 @@ fn blocked(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
     } else {
         annotate
     };
-    let by = entry.by.as_deref().unwrap_or("unknown");
-    let what = match entry.reason {
-        BlockReason::Denied => format!("was denied by {by}"),
-        BlockReason::Cancelled => format!("was cancelled by {by}"),
-        BlockReason::Failed => "failed".to_owned(),
-    };
     let message = format!(
         "image {} waits: its upgrade {what}; to ask again, {way_out}",
         target.image.id

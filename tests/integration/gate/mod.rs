@@ -3,7 +3,7 @@
 //! Owns what the pure plan cannot show: conditional writes, watches, real answers of AWS.
 
 mod by_hand;
-mod ground;
+pub mod ground;
 mod rest;
 mod story;
 mod trouble;
