@@ -23,7 +23,7 @@ impl Running {
 
     /// The same with these flags in place of the chart's.
     pub async fn start_with(testbed: &Testbed, flags: &[(&str, &str)]) -> Result<Self> {
-        let installation = Installation::of_chart(testbed, &[]).await?;
+        let installation = Installation::of_chart(testbed, &["--set=replicas=0"]).await?;
         let builder = installation.operator(testbed)?;
         let builder = builder.flag("--log-level", "sluice=debug,info,kube_runtime=warn");
         let operator = builder.flag("--log-format", "text").flags(flags).ready().await?;

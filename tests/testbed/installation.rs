@@ -88,8 +88,18 @@ impl ContainerCommand {
         let arguments = container["args"].as_array().context("a container without arguments")?;
         let arguments: Option<Vec<_>> = arguments.iter().map(text).collect();
         let variables = container["env"].as_array().into_iter().flatten();
+        // What the kubelet would fill in. The operator runs beside the cluster, on none of its nodes.
+        let downward = |variable: &Value| match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
+            Some("metadata.namespace") => Some(HOME.to_owned()),
+            _ => None,
+        };
+        let on_a_node = |variable: &&Value| variable["valueFrom"]["fieldRef"]["fieldPath"] != "spec.nodeName";
         let environment: Option<Vec<_>> = variables
-            .map(|variable| Some((text(&variable["name"])?, text(&variable["value"])?)))
+            .filter(on_a_node)
+            .map(|variable| {
+                let value = text(&variable["value"]).or_else(|| downward(variable));
+                Some((text(&variable["name"])?, value?))
+            })
             .collect();
         let arguments = arguments.context("an argument that is no text")?;
         ensure!(
@@ -101,7 +111,7 @@ impl ContainerCommand {
         );
         Ok(Self {
             arguments,
-            environment: environment.context("a variable without a plain value")?,
+            environment: environment.context("a variable that neither the chart nor the kubelet fills in")?,
         })
     }
 
