@@ -7,7 +7,7 @@ RUSTC_VERSION := $(shell rustc --version 2>/dev/null | cut -d' ' -f2)
 export CARGO_TARGET_DIR := $(CACHE)/target-rust-$(RUSTC_VERSION)
 CARGO ?= cargo
 
-.PHONY: help demo test check unit integration testbed prerequisites mutants
+.PHONY: help demo test check unit integration testbed prerequisites bench mutants
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,6 +34,9 @@ unit: prerequisites ## Unit, property and golden tests, and the checks of the tr
 integration: testbed ## Tests on the real control plane, then the tests of the simulated AWS
 	$(CARGO) test --locked --test integration
 	cd tests/testbed/aws && "$$(../tools/build | sed -n 's/^PYTHON=//p')" -m pytest -q
+
+bench: testbed ## Measure what is promised about speed (about 5 min)
+	@$(CARGO) test --quiet --locked --test bench
 
 mutants: prerequisites ## Mutation tests of the plan (needs cargo-mutants)
 	$(CARGO) mutants --file 'src/plan/**' --no-shuffle -- --lib
