@@ -2,7 +2,7 @@
 //!
 //! Owns which change wakes which groups. Must not read AWS itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use crate::aws::inventory::ChangedName;
 use crate::cli::RunArguments;
 use crate::controllers::instance_group::context::Context;
 use crate::controllers::instance_group::followers::Followed;
+use crate::plan::facts::FailureClass;
 
 /// Starts the pollers of AWS, and what hands their changes on.
 pub fn spawn(tasks: &mut Tasks, context: &Arc<Context>, arguments: &RunArguments, stop: &CancellationToken) {
@@ -84,12 +85,12 @@ const TROUBLE_LOOK: Duration = Duration::from_secs(2);
 /// Wakes groups when what they rest on can no longer be read, and when it can again: a group at rest has no other reason to
 /// look, and would stay Ready while new images are missed.
 async fn watch_troubles(context: Arc<Context>) {
-    let mut before: BTreeSet<Option<String>> = BTreeSet::new();
+    let mut before = Troubles::new();
     let mut ticks = tokio::time::interval(TROUBLE_LOOK);
     loop {
         ticks.tick().await;
         let now = troubled(&context);
-        for changed in before.symmetric_difference(&now) {
+        for changed in changed(&before, &now) {
             match changed {
                 Some(parameter) => context.changed(&Followed::Parameter(parameter.clone())),
                 None => context.wake_all(),
@@ -99,23 +100,46 @@ async fn watch_troubles(context: Arc<Context>) {
     }
 }
 
-/// What fails now: parameters by name, `None` for the inventory.
-fn troubled(context: &Context) -> BTreeSet<Option<String>> {
-    let parameters = context
-        .followers
-        .all()
-        .into_iter()
-        .filter_map(|followed| match followed {
-            Followed::Parameter(name) => Some(name),
-            _ => None,
-        });
-    let mut troubled: BTreeSet<Option<String>> = parameters
-        .filter(|name| context.catalogue.parameter_failure(name).is_some())
-        .map(Some)
+/// What fails now, and how: parameters by name, `None` for the inventory.
+type Troubles = BTreeMap<Option<String>, FailureClass>;
+
+/// What began to fail, fails in another way, or works again.
+fn changed<'a>(before: &'a Troubles, now: &'a Troubles) -> BTreeSet<&'a Option<String>> {
+    let all = before.keys().chain(now.keys());
+    all.filter(|what| before.get(*what) != now.get(*what)).collect()
+}
+
+fn troubled(context: &Context) -> Troubles {
+    let followed = context.followers.all().into_iter();
+    let parameters = followed.filter_map(|followed| match followed {
+        Followed::Parameter(name) => Some(name),
+        _ => None,
+    });
+    let mut troubled: Troubles = parameters
+        .filter_map(|name| {
+            let failure = context.catalogue.parameter_failure(&name)?;
+            Some((Some(name), failure.class))
+        })
         .collect();
     let polls = [context.inventory.groups_health(), context.inventory.templates_health()];
-    if polls.iter().any(|health| health.failure.is_some()) {
-        troubled.insert(None);
+    if let Some(failure) = polls.into_iter().find_map(|health| health.failure) {
+        troubled.insert(None, failure.class);
     }
     troubled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_of_another_kind_is_news_as_well() {
+        let troubles = |class: Option<FailureClass>| class.map(|class| (None, class)).into_iter().collect::<Troubles>();
+        let (none, denied) = (troubles(None), troubles(Some(FailureClass::Denied)));
+        let unavailable = troubles(Some(FailureClass::Unavailable));
+        assert!(changed(&denied, &denied).is_empty() && changed(&none, &none).is_empty());
+        for (before, now) in [(&none, &denied), (&denied, &none), (&denied, &unavailable)] {
+            assert_eq!(changed(before, now).len(), 1);
+        }
+    }
 }

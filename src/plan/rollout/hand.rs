@@ -9,7 +9,7 @@ use super::drain::{self, after};
 use super::fleet::{Limits, Member};
 use super::steps::{Step, Steps};
 use crate::api::{NodeRecord, NodeState, Reason};
-use crate::plan::facts::{Fact, FailureClass};
+use crate::plan::facts::Fact;
 use crate::plan::step::NodeEdit;
 
 /// Where the drain of a node in hand stands.
@@ -72,8 +72,8 @@ const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 pub fn looks_for_pods(member: &Member<'_>, now: Timestamp, steps: &mut Steps) {
     let Some(node) = member.node else { return };
     let why = match member.pods {
-        Some(Fact::Unknown(failure)) if failure.class != FailureClass::Lagging => format!("; {failure}"),
-        _ => String::new(),
+        Some(Fact::Unknown(failure)) => format!(": {}", failure.message),
+        Some(Fact::Found(_) | Fact::NotFound) | None => String::new(),
     };
     let message = format!("looks which pods run on {}{why}", node.name);
     steps.wait(Reason::Draining, message, Some(after(now, LOOK_AGAIN)));
