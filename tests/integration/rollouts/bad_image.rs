@@ -1,6 +1,7 @@
 //! An image whose nodes are never Ready (promise P4, rule R5, cases C35 and D34).
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::api::ListParams;
@@ -8,7 +9,7 @@ use serde_json::json;
 use sluice::api::upgrade_request::Phase;
 
 use super::scene::{GROUP, PATIENCE, Scene};
-use crate::testbed::Call;
+use crate::testbed::{Call, NodeFate};
 
 const FAST: &str = "5s";
 
@@ -16,7 +17,7 @@ const FAST: &str = "5s";
 async fn a_bad_image_costs_a_locked_group_one_node_and_is_taken_back() -> Result<()> {
     let scene = Scene::locked("bad", 3, json!({ "readyTimeout": FAST, "maxUnavailable": 3 })).await?;
     let story = Story::begin(&scene).await?;
-    let bad = story.publish(&scene).await?;
+    let bad = story.publish(&scene, NodeFate::NotReady).await?;
     let request = scene.until_request(Phase::Pending).await?;
     let name = request.metadata.name.context("a name")?;
     scene
@@ -36,7 +37,7 @@ async fn a_bad_image_costs_a_locked_group_one_node_and_is_taken_back() -> Result
 async fn a_bad_image_costs_an_unlocked_group_one_node_and_is_taken_back() -> Result<()> {
     let scene = Scene::unlocked("badopen", 3, json!({ "readyTimeout": FAST, "maxUnavailable": 3 })).await?;
     let story = Story::begin(&scene).await?;
-    let bad = story.publish(&scene).await?;
+    let bad = story.publish(&scene, NodeFate::Never).await?;
     let instance = story.first_of(&scene, &bad).await?;
     story.ends_well(&scene, &instance).await?;
     ensure!(scene.requests.list(&ListParams::default()).await?.items.is_empty());
@@ -59,12 +60,12 @@ impl Story {
         })
     }
 
-    async fn publish(&self, scene: &Scene<'_>) -> Result<String> {
+    async fn publish(&self, scene: &Scene<'_>, fate: NodeFate) -> Result<String> {
         let aws = scene.testbed.aws();
         let (name, at) = (format!("{}-bad", scene.ground.name), "2026-11-01T00:00:00Z");
         let bad = aws.publish_image(&name, "x86_64", at).await?;
         // Before the operator hears of it.
-        scene.nodes.never_ready(&bad);
+        aws.set_image_nodes(&bad, fate, Duration::ZERO).await?;
         aws.set_parameter(&scene.parameter(), &bad, at).await?;
         Ok(bad)
     }
