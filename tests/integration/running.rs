@@ -7,12 +7,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::sync::OnceCell;
 
+use crate::testbed::installation::OperatorBuilder;
 use crate::testbed::{Installation, NodeOptions, NodeSimulator, Operator, Testbed, shared, shared_with_workloads};
 
 /// The operator and its nodes; they stop when it is dropped.
 pub struct Running {
     pub operator: Operator,
     pub nodes: NodeSimulator,
+    installation: Installation,
 }
 
 impl Running {
@@ -23,10 +25,9 @@ impl Running {
 
     /// The same with these flags in place of the chart's.
     pub async fn start_with(testbed: &Testbed, flags: &[(&str, &str)]) -> Result<Self> {
+        // The chart's own pods would run on the nodes of tests, where there are some that take pods.
         let installation = Installation::of_chart(testbed, &["--set=replicas=0"]).await?;
-        let builder = installation.operator(testbed)?;
-        let builder = builder.flag("--log-level", "sluice=debug,info,kube_runtime=warn");
-        let operator = builder.flag("--log-format", "text").flags(flags).ready().await?;
+        let operator = launched(&installation, testbed, flags)?.ready().await?;
         let options = NodeOptions {
             delay: Duration::from_millis(200),
             // Groups of other tests have simulators of their own.
@@ -34,8 +35,29 @@ impl Running {
             ..NodeOptions::default()
         };
         let nodes = testbed.start_nodes(options)?;
-        Ok(Self { operator, nodes })
+        Ok(Self {
+            operator,
+            nodes,
+            installation,
+        })
     }
+
+    /// Another operator in place of the one that ended, ready or not.
+    pub async fn relaunch(&mut self, testbed: &Testbed, flags: &[(&str, &str)]) -> Result<()> {
+        self.operator = launched(&self.installation, testbed, flags)?.up().await?;
+        Ok(())
+    }
+}
+
+/// An operator about to start, whose log can be read by people.
+fn launched<'a>(
+    installation: &Installation,
+    testbed: &'a Testbed,
+    flags: &[(&str, &str)],
+) -> Result<OperatorBuilder<'a>> {
+    let builder = installation.operator(testbed)?;
+    let builder = builder.flag("--log-level", "sluice=debug,info,kube_runtime=warn");
+    Ok(builder.flag("--log-format", "text").flags(flags))
 }
 
 /// The shared testbed with one operator on it.
@@ -47,13 +69,14 @@ pub async fn shared_operator() -> Result<&'static Testbed> {
 }
 
 /// The shared testbed where pods live, with one operator on it.
-pub async fn shared_operator_with_workloads() -> Result<(&'static Testbed, &'static Running)> {
+pub async fn shared_operator_with_workloads() -> Result<&'static Testbed> {
     static STARTED: OnceCell<Running> = OnceCell::const_new();
     let testbed = shared_with_workloads().await?;
-    Ok((testbed, started_once(&STARTED, testbed).await?))
+    started_once(&STARTED, testbed).await?;
+    Ok(testbed)
 }
 
-async fn started_once(cell: &'static OnceCell<Running>, testbed: &'static Testbed) -> Result<&'static Running> {
+async fn started_once(cell: &'static OnceCell<Running>, testbed: &'static Testbed) -> Result<()> {
     let started = cell.get_or_try_init(|| async {
         // It lives on a runtime of its own, as long as the process: the runtime of the first test ends with it.
         let (answer, answered) = tokio::sync::oneshot::channel();
@@ -72,5 +95,5 @@ async fn started_once(cell: &'static OnceCell<Running>, testbed: &'static Testbe
         });
         answered.await.context("the operator's thread ended")?
     });
-    started.await
+    started.await.map(drop)
 }

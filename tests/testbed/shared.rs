@@ -4,7 +4,7 @@
 //! an own testbed for whatever stops, pauses or resets a part.
 
 use anyhow::{Result, anyhow};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use super::{Testbed, TestbedOptions};
 
@@ -21,6 +21,16 @@ pub async fn shared() -> Result<&'static Testbed> {
 pub async fn shared_with_workloads() -> Result<&'static Testbed> {
     static SHARED: OnceCell<Result<Testbed, String>> = OnceCell::const_new();
     started_once(&SHARED, "workloads", TestbedOptions::default().workloads()).await
+}
+
+/// Another one with pods, for tests that bring something there can be only one of: each has it to itself until it drops
+/// its turn. They leave no Auto Scaling groups behind.
+pub async fn shared_in_turns() -> Result<(&'static Testbed, MutexGuard<'static, ()>)> {
+    static SHARED: OnceCell<Result<Testbed, String>> = OnceCell::const_new();
+    static TURN: Mutex<()> = Mutex::const_new(());
+    let turn = TURN.lock().await;
+    let testbed = started_once(&SHARED, "turns", TestbedOptions::default().workloads()).await?;
+    Ok((testbed, turn))
 }
 
 async fn started_once(

@@ -6,6 +6,11 @@
 mod bad_image;
 mod budgets;
 mod by_hand;
+mod capacity;
 mod drains;
+mod for_good;
 mod line;
+mod own_node;
+mod restarts;
 mod scene;
+mod slots;

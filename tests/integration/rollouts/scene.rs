@@ -15,8 +15,8 @@ use sluice::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase};
 use sluice::api::{NodeRecord, annotation, label};
 
 use crate::gate::ground::Ground;
-use crate::running::{Running, shared_operator_with_workloads};
-use crate::testbed::{AuditPosition, Call, NodeSimulator, SimulatedInstance, Testbed, Workload};
+use crate::running::shared_operator_with_workloads;
+use crate::testbed::{AuditPosition, Call, SimulatedInstance, Testbed, Workload};
 
 /// The group of each scene.
 pub const GROUP: &str = "workers";
@@ -28,7 +28,6 @@ pub const PATIENCE: Duration = Duration::from_secs(100);
 /// Where one test plays.
 pub struct Scene<'a> {
     pub ground: Ground<'a>,
-    pub nodes: &'a NodeSimulator,
     /// The image that the group runs at first.
     pub old: String,
 }
@@ -44,37 +43,24 @@ impl<'a> Deref for Scene<'a> {
 impl Scene<'static> {
     /// A locked group at rest on the shared testbed, of this size and with these fields of `rollingUpdate`.
     pub async fn locked(name: &str, size: usize, rolling_update: Value) -> Result<Self> {
-        let (testbed, running) = shared_operator_with_workloads().await?;
-        Scene::start(testbed, &running.nodes, name, size, true, rolling_update).await
+        let testbed = shared_operator_with_workloads().await?;
+        Scene::start(testbed, name, size, true, rolling_update).await
     }
 
     /// The same, unlocked.
     pub async fn unlocked(name: &str, size: usize, rolling_update: Value) -> Result<Self> {
-        let (testbed, running) = shared_operator_with_workloads().await?;
-        Scene::start(testbed, &running.nodes, name, size, false, rolling_update).await
+        let testbed = shared_operator_with_workloads().await?;
+        Scene::start(testbed, name, size, false, rolling_update).await
     }
 }
 
 impl<'a> Scene<'a> {
     /// The same on a testbed with an operator of its own.
-    pub async fn on(
-        testbed: &'a Testbed,
-        running: &'a Running,
-        name: &str,
-        size: usize,
-        rolling_update: Value,
-    ) -> Result<Self> {
-        Self::start(testbed, &running.nodes, name, size, true, rolling_update).await
+    pub async fn on(testbed: &'a Testbed, name: &str, size: usize, rolling_update: Value) -> Result<Self> {
+        Self::start(testbed, name, size, true, rolling_update).await
     }
 
-    async fn start(
-        testbed: &'a Testbed,
-        nodes: &'a NodeSimulator,
-        name: &str,
-        size: usize,
-        locked: bool,
-        rolling_update: Value,
-    ) -> Result<Self> {
+    async fn start(testbed: &'a Testbed, name: &str, size: usize, locked: bool, rolling_update: Value) -> Result<Self> {
         let ground = Ground::new(testbed, name).await?;
         let old = ground.publish("a").await?;
         let mut manifest = ground.manifest(GROUP, locked);
@@ -83,7 +69,7 @@ impl<'a> Scene<'a> {
         manifest["spec"]["strategy"] = json!({ "type": "rollingUpdate", "rollingUpdate": rolling_update });
         ground.create(manifest).await?;
         ground.until_state(GROUP, "Ready").await?;
-        let scene = Self { ground, nodes, old };
+        let scene = Self { ground, old };
         // The lifecycle controller takes its taints off a moment after a node is Ready.
         let open = scene
             .testbed
@@ -143,21 +129,16 @@ impl<'a> Scene<'a> {
     /// Publishes a new image and approves the request that follows.
     pub async fn approve_new(&self, image: &str) -> Result<String> {
         let new = self.publish(image).await?;
-        let request = self
-            .testbed
-            .until(PATIENCE, "a request for the image", async || {
-                let requests = self.requests.list(&ListParams::default()).await?;
-                Ok(requests.into_iter().find(|request| {
-                    request.phase() == Phase::Pending && request.spec.target.image_id.as_deref() == Some(new.as_str())
-                }))
-            })
-            .await?;
-        self.patch_request(
-            &request.name_any(),
-            json!({ "spec": { "approved": true, "approvedBy": "admin" } }),
-        )
-        .await?;
+        self.approve().await?;
         Ok(new)
+    }
+
+    /// Approves the request that waits.
+    pub async fn approve(&self) -> Result<()> {
+        let request = self.until_phase(Phase::Pending).await?;
+        let approval = json!({ "spec": { "approved": true, "approvedBy": "admin" } });
+        self.patch_request(&request.name_any(), approval).await?;
+        Ok(())
     }
 
     /// Waits until the one request is in a phase, as long as a rollout may take.
@@ -258,7 +239,8 @@ impl<'a> Scene<'a> {
         let mark = format!("{}-", self.ground.name);
         let calls = self.testbed.aws().calls(after).await?;
         let concerns = |value: &String| value.contains(&mark) || instances.contains(value);
-        let template = self.groups.get(GROUP).await?.status;
+        // A group that is gone has no template either.
+        let template = self.groups.get_opt(GROUP).await?.and_then(|group| group.status);
         let template = template
             .and_then(|status| status.launch_template?.id)
             .unwrap_or_default();
