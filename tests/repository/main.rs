@@ -7,5 +7,6 @@
 mod generated;
 mod layers;
 mod promises;
+mod rights;
 mod runbook;
 mod tree;

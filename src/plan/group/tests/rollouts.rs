@@ -415,6 +415,28 @@ fn rebalancing_is_suspended_for_the_rollout_and_left_alone_where_a_person_suspen
     assert!(!world.aws_actions.iter().any(|action| action.contains("AZRebalance")));
 }
 
+/// Rule R6: what is suspended at AWS reaches the rollout.
+#[test]
+fn a_group_that_launches_nothing_is_blocked_before_a_node_is_cordoned() {
+    for process in ["Launch", "Terminate"] {
+        let mut world = World::at_rest(true);
+        let group = world.scaling_group.as_mut().unwrap();
+        group.suspended_processes.insert(process.to_owned());
+        world.publish("ami-0b");
+        world.settle();
+        world.approve();
+        world.settle();
+        assert_eq!(world.condition(ConditionType::Blocked).as_deref(), Some("True"));
+        let waits = world.request(Phase::InProgress).status.clone().unwrap().waits_for;
+        assert_eq!(waits.unwrap().reason, "LaunchSuspended");
+        assert!(world.nodes.values().all(|node| !node.cordoned));
+        let group = world.scaling_group.as_mut().unwrap();
+        group.suspended_processes.clear();
+        world.run();
+        assert_eq!(world.phases(), [Phase::Succeeded]);
+    }
+}
+
 #[test]
 fn a_request_that_vanishes_with_its_finalizer_is_a_cancel() {
     let mut world = started(true);
