@@ -30,6 +30,10 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
         return creation::waits_for_versions(draft);
     };
     let Some(version) = rollout.version(template) else {
+        // Asked to stop before anything was touched: nothing is made any more.
+        if rollout.stopping(standing) {
+            return stopped(draft, rollout);
+        }
         return version::make(draft, standing, rollout, template);
     };
     let record = draft.status.rollout.clone().unwrap_or_default();

@@ -218,6 +218,26 @@ fn held_nothing_is_claimed_and_no_further_node_is_taken() {
 }
 
 #[test]
+fn a_cancel_right_after_the_claim_touches_nothing_at_aws() {
+    let mut world = World::at_rest(true);
+    world.publish("ami-0b");
+    world.settle();
+    world.approve();
+    while world.phases() != [Phase::InProgress] {
+        world.pass();
+    }
+    world.decide(Phase::InProgress, |request| request.spec.cancelled = true);
+    world.run();
+    assert_eq!(
+        (world.phases(), world.aws_actions.len()),
+        (vec![Phase::Cancelled], 0),
+        "{:?}",
+        world.aws_actions
+    );
+    untouched(&world);
+}
+
+#[test]
 fn a_cancel_works_while_held() {
     let mut world = started(true);
     world.hold = Some(Hold::Window { opens: None });
