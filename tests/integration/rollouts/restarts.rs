@@ -45,7 +45,18 @@ async fn killed_at_twenty_moments_it_works_on_the_same_nodes_and_leaves_nothing(
         ensure!(in_progress(&scene).await?, "the rollout was over before kill {kill}");
         running.relaunch(testbed, &flags).await?;
     }
-    scene.until_phase(Phase::Succeeded).await?;
+    if let Err(error) = scene.until_phase(Phase::Succeeded).await {
+        let pods = [
+            "-n",
+            &scene.ground.name,
+            "get",
+            "pods,poddisruptionbudgets",
+            "-o",
+            "wide",
+        ];
+        let nodes = testbed.kubectl(&["get", "nodes", "-o", "wide"]).await?.success()?;
+        anyhow::bail!("{error:#}\n{}\n{nodes}", testbed.kubectl(&pods).await?.success()?);
+    }
     scene.until_clean(&new, SIZE).await?;
 
     ensure!(line.fewest()? >= SIZE - BUDGET, "only {} nodes served", line.fewest()?);
