@@ -13,6 +13,9 @@
 //! testbed.stop().await?;
 //! ```
 //!
+//! With [`TestbedOptions::workloads`] pods live, too: [`Workload`] makes a Deployment with its budget, [`Availability`]
+//! records how many of its pods were Ready, and [`Testbed::evictions`] tells how evictions were answered.
+//!
 //! Every part is a child of this process with its log in [`Testbed::folder`]. A [`watchdog`] ends the parts and
 //! removes the folder however this process ends; with `SLUICE_KEEP` set the folder stays.
 #![allow(
