@@ -12,11 +12,11 @@ use crate::plan::facts::Fact;
 use crate::plan::launch::render;
 use crate::plan::naming::block_key;
 use crate::plan::problem::Problem;
-use crate::plan::rollout::Hold;
 use crate::plan::step::{Action, RequestRef};
 use crate::plan::target::Target;
 
 use super::draft::Draft;
+use super::turn::{may_start, waits_for_turn};
 use super::{Standing, opening, records, requests, rollout};
 
 /// How long a finished request is kept (gate rule L10, default of `history.ttl`).
@@ -391,56 +391,6 @@ fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
         format!("not locked: the rollout of image {} starts ({reason})", target.image.id),
     );
     draft.again();
-}
-
-/// Whether a rollout may start now; if not, why, and until when that is so, if known (rule R8, gate cases D10 to D12).
-fn may_start(draft: &Draft<'_>, urgent: bool) -> Result<(), (Reason, String, Option<Timestamp>)> {
-    match &draft.observed.hold {
-        Some(Hold::Freeze { reason, until }) => {
-            let why = if reason.is_empty() {
-                String::new()
-            } else {
-                format!(": {reason}")
-            };
-            return Err((Reason::Frozen, format!("upgrades are frozen{why}"), *until));
-        }
-        Some(Hold::Window { opens }) if !urgent => {
-            let when = opens.map_or_else(
-                || "none opens".to_owned(),
-                |opens| format!("waits for the one at {opens}"),
-            );
-            return Err((Reason::WindowClosed, format!("no window is open; {when}"), *opens));
-        }
-        Some(Hold::Window { .. }) | None => {}
-    }
-    let slots = draft.observed.slots;
-    if !slots.held && slots.taken >= slots.all {
-        let message = format!(
-            "waits for a slot: {} of {} rollouts run in the fleet",
-            slots.taken, slots.all
-        );
-        return Err((Reason::WaitsForSlot, message, None));
-    }
-    Ok(())
-}
-
-/// Shows that a rollout waits for its turn.
-fn waits_for_turn(
-    draft: &mut Draft<'_>,
-    standing: &Standing<'_>,
-    reason: Reason,
-    message: &str,
-    until: Option<Timestamp>,
-) {
-    records::rest(draft, standing);
-    draft.condition(ConditionType::UpgradePending, true, reason, message);
-    draft.wait(reason, message);
-    if let Some(until) = until {
-        draft.look_at(until);
-    }
-    if records::all_ready(draft, standing.scaling_group) {
-        draft.headline(CurrentState::Locked, reason, message);
-    }
 }
 
 /// Opens the request for a target. A finished one of the same name goes first: decisions do not carry over.

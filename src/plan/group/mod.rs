@@ -15,6 +15,7 @@ mod shrink;
 mod teardown;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod upkeep;
 
 use crate::api::instance_group::CurrentState;

@@ -39,7 +39,17 @@ pub fn work(member: &Member<'_>, until: Timestamp, limits: &Limits, now: Timesta
     };
     let drain = drain::drain(pods, node.ready, limits, now);
     if drain.drained {
-        return Hand::Drained;
+        // What the scheduler had decided before the cordon may still arrive.
+        let settled = node.record.as_ref().map_or(now, |record| after(record.since, SETTLE));
+        if now >= settled {
+            return Hand::Drained;
+        }
+        steps.wait(
+            Reason::Draining,
+            format!("{} was just cordoned", node.name),
+            Some(settled),
+        );
+        return Hand::Going;
     }
     if late {
         let first = drain.obstacles.into_iter().next();
@@ -65,6 +75,9 @@ pub fn work(member: &Member<'_>, until: Timestamp, limits: &Limits, now: Timesta
     Hand::Going
 }
 
+/// How long after the cordon an empty node is not believed: a binding under way would die with its instance. The record has
+/// whole seconds, so this is one to two of them.
+const SETTLE: SignedDuration = SignedDuration::from_secs(2);
 /// How long pods may stay unknown before it is looked again without any news of them.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(30);
 

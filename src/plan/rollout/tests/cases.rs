@@ -191,6 +191,20 @@ fn a_drain_is_given_up_at_its_deadline_to_the_second() {
 }
 
 #[test]
+fn a_node_that_was_just_cordoned_is_not_believed_empty() {
+    for (seconds, terminated) in [(0, false), (1, false), (2, true)] {
+        let mut fleet = proven(3, "1");
+        let since = after(now(), SignedDuration::from_secs(-seconds));
+        let member = fleet.member("i-002");
+        member.node.as_mut().unwrap().record = Some(NodeRecord::new("target", NodeState::Draining, since));
+        member.pods = Fact::Found(vec![pod("log-1", PodKind::Daemon)]);
+        let steps = fleet.look();
+        assert_eq!(!steps.actions.is_empty(), terminated, "{seconds} s after the cordon");
+        assert!(terminated || steps.look_at == Some(after(since, SignedDuration::from_secs(2))));
+    }
+}
+
+#[test]
 fn a_node_whose_pods_are_unknown_is_neither_taken_nor_terminated() {
     let unknown = Fact::Unknown(Failure {
         class: FailureClass::Unavailable,
@@ -256,7 +270,8 @@ fn suspended_launches_block_before_the_first_drain_and_before_a_termination() {
     let steps = fleet.look();
     assert!(taken(&steps).is_empty() && reasons(&steps) == [Reason::LaunchSuspended]);
     let member = fleet.member("i-002");
-    member.node.as_mut().unwrap().record = Some(NodeRecord::new("target", NodeState::Draining, now()));
+    let since = after(now(), SignedDuration::from_secs(-5));
+    member.node.as_mut().unwrap().record = Some(NodeRecord::new("target", NodeState::Draining, since));
     member.pods = Fact::Found(vec![pod("log-1", PodKind::Daemon)]);
     let steps = fleet.look();
     assert!(steps.actions.is_empty() && reasons(&steps).contains(&Reason::LaunchSuspended));
