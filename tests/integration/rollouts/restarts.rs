@@ -30,7 +30,7 @@ async fn killed_at_twenty_moments_it_works_on_the_same_nodes_and_leaves_nothing(
         json!({ "maxUnavailable": BUDGET, "drainOnDelete": false }),
     )
     .await?;
-    let web = scene.workload("web").replicas(12).max_unavailable(2);
+    let web = scene.workload("web").replicas(12).max_unavailable(4);
     web.gone_after(Duration::from_millis(300)).create(testbed).await?;
     let old: BTreeSet<String> = scene.members().await?.into_iter().map(|it| it.instance_id).collect();
     let names = scene.node_names().await?;
@@ -45,18 +45,7 @@ async fn killed_at_twenty_moments_it_works_on_the_same_nodes_and_leaves_nothing(
         ensure!(in_progress(&scene).await?, "the rollout was over before kill {kill}");
         running.relaunch(testbed, &flags).await?;
     }
-    if let Err(error) = scene.until_phase(Phase::Succeeded).await {
-        let pods = [
-            "-n",
-            &scene.ground.name,
-            "get",
-            "pods,poddisruptionbudgets",
-            "-o",
-            "wide",
-        ];
-        let nodes = testbed.kubectl(&["get", "nodes", "-o", "wide"]).await?.success()?;
-        anyhow::bail!("{error:#}\n{}\n{nodes}", testbed.kubectl(&pods).await?.success()?);
-    }
+    succeeded(&scene).await?;
     scene.until_clean(&new, SIZE).await?;
 
     ensure!(line.fewest()? >= SIZE - BUDGET, "only {} nodes served", line.fewest()?);
@@ -76,6 +65,35 @@ async fn killed_at_twenty_moments_it_works_on_the_same_nodes_and_leaves_nothing(
     ensure!(!writes.iter().any(NodeWrite::uncordons), "a node was let go");
     scene.delete(GROUP).await?;
     running.operator.alive()
+}
+
+/// How long it may take to the end. An eviction that was cut off with the operator can be counted by its budget and never
+/// reach the pod; the disruption controller forgets it after two minutes, and until then the budget may have no room.
+const TO_THE_END: Duration = Duration::from_mins(5);
+
+async fn succeeded(scene: &Scene<'_>) -> Result<()> {
+    let ended = scene.testbed.until(TO_THE_END, "the request to succeed", async || {
+        let requests = scene.requests.list(&kube::api::ListParams::default()).await?.items;
+        Ok(requests
+            .iter()
+            .any(|request| request.phase() == Phase::Succeeded)
+            .then_some(()))
+    });
+    let Err(error) = ended.await else { return Ok(()) };
+    let what = [
+        "-n",
+        &scene.ground.name,
+        "get",
+        "pods,poddisruptionbudgets",
+        "-o",
+        "wide",
+    ];
+    let nodes = scene
+        .testbed
+        .kubectl(&["get", "nodes", "-o", "wide"])
+        .await?
+        .success()?;
+    anyhow::bail!("{error:#}\n{}\n{nodes}", scene.testbed.kubectl(&what).await?.success()?)
 }
 
 async fn in_progress(scene: &Scene<'_>) -> Result<bool> {
