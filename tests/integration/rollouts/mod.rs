@@ -8,6 +8,7 @@ mod budgets;
 mod by_hand;
 mod capacity;
 mod drains;
+mod failing;
 mod for_good;
 mod line;
 mod own_node;
