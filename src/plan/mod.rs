@@ -12,10 +12,12 @@ pub mod naming;
 pub mod observed;
 pub mod problem;
 pub mod rollout;
+pub mod settings;
 pub mod step;
 pub mod support;
 pub mod target;
 pub mod wanted;
+pub mod windows;
 
 #[cfg(test)]
 mod test_world;

@@ -1,0 +1,13 @@
+//! The fleet's settings: what a text of key `upgrades` means.
+//!
+//! Owns the meaning: locks, freeze, caps, schedules, and which of them concern a group. Must not read a `ConfigMap` or a
+//! clock; texts, labels and times come in.
+
+mod model;
+mod read;
+
+pub use model::{
+    Basis, Exception, Freeze, GroupLabels, ImageRule, LockRule, OnNewer, Requirement, Rule, Schedule, Scope, Selector,
+    Settings, SettingsError, Soak,
+};
+pub use read::read;
