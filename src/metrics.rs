@@ -129,6 +129,44 @@ impl ElectionObserver for ElectionMetrics {
     }
 }
 
+/// Says how the settings are.
+#[derive(Clone, Default)]
+pub struct SettingsMetrics {
+    invalid: Gauge,
+}
+
+impl SettingsMetrics {
+    /// Whether the present settings have mistakes.
+    pub fn trouble(&self, broken: bool) {
+        self.invalid.set(broken.into());
+    }
+}
+
+/// Counts what becomes of upgrades.
+#[derive(Clone, Default)]
+pub struct UpgradeMetrics {
+    approvals: Counter,
+    flaps: Counter,
+    overdue: Gauge,
+}
+
+impl UpgradeMetrics {
+    /// The auto-approver approved a request.
+    pub fn approved(&self) {
+        self.approvals.inc();
+    }
+
+    /// A target went back to what runs before anybody decided.
+    pub fn flapped(&self) {
+        self.flaps.inc();
+    }
+
+    /// So many groups have waited much longer than their schedule says.
+    pub fn overdue(&self, groups: usize) {
+        self.overdue.set(i64::try_from(groups).unwrap_or(i64::MAX));
+    }
+}
+
 fn seconds() -> Histogram {
     Histogram::new(exponential_buckets(Duration::from_millis(4).as_secs_f64(), 2.0, 14))
 }
@@ -138,6 +176,8 @@ pub struct Metrics {
     registry: Registry,
     aws: Arc<AwsMetrics>,
     election: ElectionMetrics,
+    settings: SettingsMetrics,
+    upgrades: UpgradeMetrics,
     total: Family<ReconcileLabels, Counter>,
 }
 
@@ -171,10 +211,33 @@ impl Metrics {
             "Changes of the leader that this process saw, its own turns included",
             election.transitions.clone(),
         );
+        let (settings, upgrades) = (SettingsMetrics::default(), UpgradeMetrics::default());
+        registry.register(
+            "settings_invalid",
+            "1 while the settings have mistakes and the last good ones stay in force",
+            settings.invalid.clone(),
+        );
+        registry.register(
+            "automatic_approvals",
+            "Requests that the auto-approver approved",
+            upgrades.approvals.clone(),
+        );
+        registry.register(
+            "target_flaps",
+            "Requests whose target went back to what runs before anybody decided",
+            upgrades.flaps.clone(),
+        );
+        registry.register(
+            "upgrades_overdue",
+            "Groups whose upgrade has waited more than twice as long as their schedule says",
+            upgrades.overdue.clone(),
+        );
         Self {
             registry,
             aws,
             election,
+            settings,
+            upgrades,
             total,
         }
     }
@@ -189,6 +252,18 @@ impl Metrics {
     #[must_use]
     pub fn election_observer(&self) -> Arc<dyn ElectionObserver> {
         Arc::new(self.election.clone())
+    }
+
+    /// What the settings report to.
+    #[must_use]
+    pub fn settings(&self) -> SettingsMetrics {
+        self.settings.clone()
+    }
+
+    /// What upgrades report to.
+    #[must_use]
+    pub fn upgrades(&self) -> UpgradeMetrics {
+        self.upgrades.clone()
     }
 
     /// The metrics of one controller.

@@ -8,6 +8,9 @@ pub const INSTANCE_GROUP: &str = "instancemgr.keikoproj.io/instance-group";
 /// On a request: its reason.
 pub const REASON: &str = "instancemgr.keikoproj.io/reason";
 
+/// On a request: its target was denied, cancelled or failed before; only a person approves it.
+pub const ASKED_AGAIN: &str = "instancemgr.keikoproj.io/asked-again";
+
 /// On a request: image id of its target. On a node: the image it was made from.
 pub const IMAGE: &str = "instancemgr.keikoproj.io/image";
 

@@ -22,6 +22,8 @@ pub enum ConditionType {
     UpgradePending,
     /// The target is denied, failed or cancelled, and does not start by itself.
     UpgradeBlocked,
+    /// An upgrade has waited much longer than its schedule says.
+    UpgradeOverdue,
     /// The rollout in hand cannot go on until something outside changes.
     Blocked,
     /// The group has a field, or the settings a key, that is not built.
@@ -133,6 +135,28 @@ pub enum Reason {
     NodesNotReady,
     /// An upgrade request waits for a decision.
     WaitsForApproval,
+    /// The schedule wants to see the image run elsewhere first.
+    WaitsForSoak,
+    /// No schedule is for the group.
+    NoSchedule,
+    /// The schedule leaves this kind of change to a person.
+    ManualRule,
+    /// The group's own annotation leaves it to a person.
+    ManualByAnnotation,
+    /// The settings switch the auto-approver off.
+    AutoApproverOff,
+    /// A person asked for a blocked target again.
+    AskedAgain,
+    /// The target is older than what runs.
+    GoesBack,
+    /// An upgrade has waited more than twice as long as its schedule says.
+    Overdue,
+    /// The settings have mistakes.
+    SettingsInvalid,
+    /// The settings are missing or empty.
+    SettingsMissing,
+    /// The clock of the operator's machine differs from AWS's.
+    ClockSkew,
     /// AWS does not show our last write yet, or something there is under way.
     #[strum(serialize = "WaitsForAWS")]
     WaitsForAws,

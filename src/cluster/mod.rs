@@ -3,6 +3,7 @@
 //! Owns watches and their stores, narrow writes, Events, the Lease, and the class of each failure. Must not decide anything.
 //! Every call has a deadline; every write is conditional on what was read, and passes the fence.
 
+pub mod approvals;
 pub mod budgets;
 pub mod call;
 pub mod events;
@@ -14,4 +15,5 @@ pub mod nodes;
 pub mod own_writes;
 pub mod pods;
 pub mod requests;
+pub mod settings;
 pub mod stores;

@@ -4,6 +4,7 @@
 //! while leading, the Lease given back last. A task that ends without being asked to ends the process with an error: a half-working operator is worse than a restarted one. Must not decide anything
 //! about groups.
 
+mod approver;
 mod election;
 mod pollers;
 mod tasks;
@@ -40,7 +41,9 @@ use crate::cluster::nodes::NodeIndex;
 use crate::cluster::own_writes::OwnWrites;
 use crate::cluster::pods::PodWatches;
 use crate::cluster::requests::RequestWriter;
+use crate::cluster::settings::SettingsInForce;
 use crate::cluster::stores::WatchState;
+use crate::controllers::auto_approver;
 use crate::controllers::backoff::Backoff;
 use crate::controllers::instance_group::answers::Answers;
 use crate::controllers::instance_group::context::{Context, GuardedGroup, Wakes};
@@ -49,12 +52,17 @@ use crate::controllers::instance_group::orphans::Orphans;
 use crate::controllers::instance_group::slots::Slots;
 use crate::controllers::instance_group::terminations::Terminations;
 use crate::controllers::instance_group::{self, NAME, standby};
+use crate::controllers::settings;
 use crate::controllers::unreadable::Unreadable;
 use crate::fence::Fence;
-use crate::metrics::{Metrics, ReconcileMetrics};
+use crate::metrics::{Metrics, ReconcileMetrics, UpgradeMetrics};
+use approver::Approver;
 use election::Leadership;
 use tasks::Tasks;
-use watches::Watches;
+use watches::{Hearers, Watches};
+
+/// The controllers, by the names that the flag knows.
+const CONTROLLERS: [&str; 2] = [NAME, auto_approver::NAME];
 
 /// How long reconciles under way may take to finish when the process is asked to stop.
 const GRACE: Duration = Duration::from_secs(20);
@@ -77,6 +85,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     let client = call::client(config.clone())?;
     let mut metrics = Metrics::new();
     let reconciles = metrics.reconciles(NAME);
+    let approvals = metrics.reconciles(auto_approver::NAME);
     let connection = Connection::connect(&ConnectionSettings {
         region: arguments.aws_region.clone(),
         max_attempts: arguments.max_api_retries,
@@ -111,6 +120,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         stop: stop.clone(),
         fence: leadership.fence.clone(),
         metrics: reconciles,
+        upgrades: metrics.upgrades(),
     };
     let context = Arc::new_cyclic(|itself| {
         let pods = pods(&client, itself);
@@ -124,10 +134,23 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         "requests without a group",
         tasks::endless(found.release(Arc::clone(&context))),
     );
-    watches.spawn(&mut tasks, &client, &context, &arguments.config_namespace);
+    tell_settings(&mut tasks, &context, &metrics);
+    let approver = enabled(&arguments.controllers, auto_approver::NAME)
+        .then(|| Approver::new(&context, &client, &instance(), approvals));
+    let hearers = Hearers {
+        groups: Arc::clone(&context),
+        approver: approver.as_ref().map(|approver| Arc::clone(&approver.context)),
+    };
+    watches.spawn(&mut tasks, &client, &hearers, &arguments.config_namespace);
     pollers::spawn(&mut tasks, &context, &arguments, &stop);
-    let runs = enabled(&arguments.controllers, NAME);
-    if runs {
+    let running: Vec<&'static str> = CONTROLLERS
+        .into_iter()
+        .filter(|name| enabled(&arguments.controllers, name))
+        .collect();
+    if let Some(approver) = approver {
+        approver.spawn(&mut tasks, states.clone(), arguments.max_workers, stop.clone());
+    }
+    if running.contains(&NAME) {
         tasks.spawn(
             NAME,
             controller(context, wakes, states, arguments.max_workers, stop.clone()),
@@ -139,9 +162,9 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         () = asked_to_stop => {
             info!("asked to stop: finishing what is under way");
             stop.cancel();
-            // The controller ends when its reconciles are done; watches are simply dropped.
-            if runs {
-                let ended = tokio::time::timeout(GRACE, tasks.ended(NAME)).await;
+            // A controller ends when its reconciles are done; watches are simply dropped.
+            for name in running {
+                let ended = tokio::time::timeout(GRACE, tasks.ended(name)).await;
                 // The Lease is not given back then: somebody still writes.
                 ended.map_err(|_| anyhow!("reconciles did not finish within {} s", GRACE.as_secs()))??;
             }
@@ -152,6 +175,13 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     }
 }
 
+/// Tells people about the settings.
+fn tell_settings(tasks: &mut Tasks, context: &Context, metrics: &Metrics) {
+    let (seen, publisher) = (context.settings.follow(), context.publisher.clone());
+    let tell = settings::tell(seen, publisher, context.fence.clone(), metrics.settings());
+    tasks.spawn("settings told", tasks::endless(tell));
+}
+
 /// The ends of channels and the like that the context takes over.
 struct Parts {
     wakes: Wakes,
@@ -160,6 +190,7 @@ struct Parts {
     stop: CancellationToken,
     fence: Fence,
     metrics: ReconcileMetrics,
+    upgrades: UpgradeMetrics,
 }
 
 /// Watches of pods, whose changes wake the groups that follow them.
@@ -188,12 +219,13 @@ fn context(
         stop,
         fence,
         metrics,
+        upgrades,
     } = parts;
     Context {
         groups: watches.groups.store.clone(),
         requests: watches.requests.store.clone(),
         namespaces: watches.namespaces.store.clone(),
-        settings: watches.settings.store.clone(),
+        settings: SettingsInForce::default(),
         nodes: Arc::new(NodeIndex::default()),
         pods,
         budgets: BudgetIndex::default(),
@@ -222,6 +254,7 @@ fn context(
         stop,
         fence,
         metrics,
+        upgrades,
     }
 }
 
@@ -266,8 +299,9 @@ fn known(list: &[String]) -> anyhow::Result<()> {
     for entry in list {
         let name = entry.strip_prefix('-').unwrap_or(entry);
         anyhow::ensure!(
-            ["*", NAME].contains(&name),
-            "--controllers: there is no controller {name:?}; there are: {NAME}"
+            name == "*" || CONTROLLERS.contains(&name),
+            "--controllers: there is no controller {name:?}; there are: {}",
+            CONTROLLERS.join(", ")
         );
     }
     Ok(())
@@ -329,6 +363,7 @@ mod tests {
         for (name, good) in [
             ("*", true),
             ("-instance-group", true),
+            ("-auto-approver", true),
             ("instance-groups", false),
             ("", false),
         ] {

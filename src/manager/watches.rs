@@ -12,10 +12,12 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use tokio::sync::watch;
 
+use super::approver;
 use super::tasks::{Tasks, endless};
 use crate::admin::Readiness;
 use crate::cluster::stores::{WatchState, Watched, find, trim_metadata};
 use crate::cluster::{budgets, nodes};
+use crate::controllers::auto_approver::context::Context as ApproverContext;
 use crate::controllers::instance_group::context::{Context, GuardedGroup, GuardedRequest};
 use crate::controllers::instance_group::followers::Followed;
 use crate::controllers::instance_group::orphans;
@@ -37,6 +39,15 @@ pub struct Watches {
     pub namespaces: Watched<PartialObjectMeta<Namespace>>,
     /// The settings.
     pub settings: Watched<ConfigMap>,
+}
+
+/// Who is told of changes.
+#[derive(Clone)]
+pub struct Hearers {
+    /// The controller of groups.
+    pub groups: Arc<Context>,
+    /// The auto-approver, where it runs.
+    pub approver: Option<Arc<ApproverContext>>,
 }
 
 impl Watches {
@@ -75,21 +86,26 @@ impl Watches {
     }
 
     /// Starts them; each says which groups a change concerns.
-    pub fn spawn(self, tasks: &mut Tasks, client: &Client, context: &Arc<Context>, config_namespace: &str) {
+    pub fn spawn(self, tasks: &mut Tasks, client: &Client, hearers: &Hearers, config_namespace: &str) {
+        let context = &hearers.groups;
         let groups = self.groups.state.clone();
-        watch_groups(tasks, client, context, self.groups);
-        watch_requests(tasks, client, context, self.requests, groups);
+        watch_groups(tasks, client, hearers, self.groups);
+        watch_requests(tasks, client, hearers, self.requests, groups);
         watch_nodes(tasks, client, context, self.nodes);
         watch_budgets(tasks, client, context, self.budgets);
-        watch_namespaces(tasks, client, context, self.namespaces);
+        watch_namespaces(tasks, client, hearers, self.namespaces);
         watch_settings(tasks, client, context, config_namespace, self.settings);
     }
 }
 
-fn watch_groups(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, groups: Watched<GuardedGroup>) {
-    let shared = Arc::clone(context);
+fn watch_groups(tasks: &mut Tasks, client: &Client, hearers: &Hearers, groups: Watched<GuardedGroup>) {
+    let context = &hearers.groups;
+    let (shared, approver) = (Arc::clone(context), hearers.approver.clone());
     let touched = move |guarded: &GuardedGroup, gone: bool| {
         let name = (guarded.namespace().unwrap_or_default(), guarded.name_any());
+        if let (Some(approver), Ok(group)) = (&approver, &guarded.0) {
+            approver::group_touched(approver, group, gone);
+        }
         match &guarded.0 {
             Ok(group) if gone => {
                 shared.own_groups.forget(group);
@@ -108,7 +124,9 @@ fn watch_groups(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, grou
     };
     // While a list comes in, the store still holds the one before; only at its end everything can be looked at.
     let (shared, store) = (Arc::clone(context), groups.store.clone());
+    let approver = hearers.approver.clone();
     let relisted = move || {
+        approver::relisted(approver.as_deref());
         shared
             .own_groups
             .retain(|namespace, name| find(&store, Some(namespace), name).is_some());
@@ -125,14 +143,18 @@ fn watch_groups(tasks: &mut Tasks, client: &Client, context: &Arc<Context>, grou
 fn watch_requests(
     tasks: &mut Tasks,
     client: &Client,
-    context: &Arc<Context>,
+    hearers: &Hearers,
     requests: Watched<GuardedRequest>,
     groups: watch::Receiver<WatchState>,
 ) {
-    let shared = Arc::clone(context);
+    let context = &hearers.groups;
+    let (shared, approver) = (Arc::clone(context), hearers.approver.clone());
     let groups_state = groups.clone();
     let touched = move |guarded: &GuardedRequest, gone: bool| {
         let namespace = guarded.namespace().unwrap_or_default();
+        if let Some(approver) = &approver {
+            approver::request_touched(approver, guarded);
+        }
         if let Ok(request) = &guarded.0 {
             if gone {
                 shared.own_requests.forget(request);
@@ -147,7 +169,9 @@ fn watch_requests(
         readable(&shared, guarded, gone);
     };
     let (shared, store) = (Arc::clone(context), requests.store.clone());
+    let approver = hearers.approver.clone();
     let relisted = move || {
+        approver::relisted(approver.as_deref());
         shared
             .own_requests
             .retain(|namespace, name| find(&store, Some(namespace), name).is_some());
@@ -216,14 +240,22 @@ fn watch_budgets(
 fn watch_namespaces(
     tasks: &mut Tasks,
     client: &Client,
-    context: &Arc<Context>,
+    hearers: &Hearers,
     namespaces: Watched<PartialObjectMeta<Namespace>>,
 ) {
-    let shared = Arc::clone(context);
-    let touched =
-        move |namespace: &PartialObjectMeta<Namespace>, _| shared.changed(&Followed::Namespace(namespace.name_any()));
-    let shared = Arc::clone(context);
-    let relisted = move || shared.wake_all();
+    let context = &hearers.groups;
+    let (shared, approver) = (Arc::clone(context), hearers.approver.clone());
+    let touched = move |namespace: &PartialObjectMeta<Namespace>, _| {
+        shared.changed(&Followed::Namespace(namespace.name_any()));
+        if let Some(approver) = &approver {
+            approver::namespace_touched(approver, namespace);
+        }
+    };
+    let (shared, approver) = (Arc::clone(context), hearers.approver.clone());
+    let relisted = move || {
+        approver::relisted(approver.as_deref());
+        shared.wake_all();
+    };
     let api = Api::all(client.clone());
     tasks.spawn(
         "watch of namespaces",
@@ -239,16 +271,26 @@ fn watch_settings(
     settings: Watched<ConfigMap>,
 ) {
     let shared = Arc::clone(context);
-    let touched = move |_: &ConfigMap, _| shared.wake_all();
+    let touched = move |settings: &ConfigMap, gone: bool| take_over(&shared, Some(settings).filter(|_| !gone));
     // A list shows what is there; settings that went while nobody looked are missed only so.
-    let shared = Arc::clone(context);
-    let relisted = move || shared.wake_all();
+    let (shared, store) = (Arc::clone(context), settings.store.clone());
+    let relisted = move || take_over(&shared, store.state().first().map(AsRef::as_ref));
     let only = watcher::Config::default().fields(&format!("metadata.name={SETTINGS}"));
     let api = Api::namespaced(client.clone(), config_namespace);
     tasks.spawn(
         "watch of settings",
         endless(settings.follow(api, only, trim_metadata, touched, relisted)),
     );
+}
+
+/// Settings that are different concern every group.
+fn take_over(context: &Context, settings: Option<&ConfigMap>) {
+    if context.settings.saw(settings) {
+        let in_force = context.settings.now();
+        let cap = in_force.binding().and_then(|settings| settings.max_concurrent_rollouts);
+        context.slots.allow(cap);
+        context.wake_all();
+    }
 }
 
 /// Tells of an object that cannot be read; all others go on.

@@ -3,6 +3,7 @@
 //! Owns everything the product exists for. Must not hold a client, read a clock or the environment: all of it can be
 //! tested with tables, and a whole rollout can be read as a transcript. It imports `api` only.
 
+pub mod approval;
 pub mod facts;
 pub mod group;
 pub mod image;

@@ -4,8 +4,9 @@
 //! not fetch anything; a look-up that was not made is unknown, never absent.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::facts::workload::Pod;
 use super::facts::{
@@ -14,7 +15,7 @@ use super::facts::{
 };
 use super::launch::Ground;
 use super::problem::Problem;
-use super::rollout::Hold;
+use super::settings::{GroupLabels, InForce};
 use super::wanted::Wanted;
 use crate::api::Reason;
 use crate::api::instance_group::InstanceGroup;
@@ -31,8 +32,12 @@ pub struct Observed {
     pub namespace_lock: Option<String>,
     /// How many launch template versions are kept even if nothing needs them.
     pub kept_versions: usize,
-    /// Keys of the settings `ConfigMap`.
-    pub settings_keys: Vec<String>,
+    /// The fleet's settings.
+    pub settings: Arc<InForce>,
+    /// Labels of the group's namespace.
+    pub namespace_labels: BTreeMap<String, String>,
+    /// How far AWS's clock is ahead of ours, where they differ by more than is harmless.
+    pub clock_skew: Option<SignedDuration>,
     /// The upgrade requests that name this group.
     pub requests: Vec<InstanceGroupUpgradeRequest>,
     /// The group's Auto Scaling group.
@@ -55,8 +60,6 @@ pub struct Observed {
     pub own_node: Option<String>,
     /// Whether the cluster has a Ready node that takes pods besides that one.
     pub refuge: bool,
-    /// Why no rollout may start or take a further node now, if so.
-    pub hold: Option<Hold>,
     /// The fleet's slots for rollouts.
     pub slots: Slots,
     /// The last failed scaling activity, looked up only while instances are missing.
@@ -72,9 +75,23 @@ pub struct Slots {
     pub taken: usize,
     /// How many there are.
     pub all: usize,
+    /// How many of the group's schedule are taken, and how many it has, where it has a cap of its own.
+    pub of_schedule: Option<(usize, usize)>,
 }
 
+/// No labels.
+static UNLABELLED: BTreeMap<String, String> = BTreeMap::new();
+
 impl Observed {
+    /// The labels that the settings select by.
+    #[must_use]
+    pub fn labels(&self) -> GroupLabels<'_> {
+        GroupLabels {
+            namespace: &self.namespace_labels,
+            group: self.group.metadata.labels.as_ref().unwrap_or(&UNLABELLED),
+        }
+    }
+
     /// What is known of a parameter.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Fact<Parameter> {

@@ -1,6 +1,6 @@
 //! What is not built yet, named by path.
 //!
-//! Owns the list of fields and settings that this version does not act on. While a group has one of them, nothing
+//! Owns the list of fields that this version does not act on. While a group has one of them, nothing
 //! but a requested deletion touches AWS: half-understood input must not move machines. Must not judge
 //! whether supported fields are valid.
 
@@ -102,12 +102,4 @@ fn unsupported_annotations(group: &InstanceGroup) -> Vec<String> {
         note(annotation::DEFAULT_LABELS, "");
     }
     paths
-}
-
-/// Paths of the keys of the settings `ConfigMap` that this version does not act on: for now every key.
-#[must_use]
-pub fn unsupported_settings<'a>(keys: impl IntoIterator<Item = &'a String>) -> Vec<String> {
-    keys.into_iter()
-        .map(|key| format!("ConfigMap instance-manager data.{key}"))
-        .collect()
 }

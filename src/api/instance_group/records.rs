@@ -66,6 +66,9 @@ pub struct BlockedTarget {
     /// Who denied or cancelled it; the operator itself after a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// Set once a person asked for it again: it is not blocked any more, and only a person approves it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lifted: bool,
 }
 
 /// Why a target is blocked.

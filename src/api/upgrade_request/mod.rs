@@ -16,7 +16,7 @@ pub use target::{
     UpgradeTarget,
 };
 
-use super::InstanceGroup;
+use super::{InstanceGroup, label};
 
 impl InstanceGroupUpgradeRequest {
     /// The phase; `Pending` before the operator has written one.
@@ -35,6 +35,13 @@ impl InstanceGroupUpgradeRequest {
         self.metadata.namespace == group.metadata.namespace
             && Some(&of.name) == group.metadata.name.as_ref()
             && Some(&of.uid) == group.metadata.uid.as_ref()
+    }
+
+    /// Whether its target was denied, cancelled or failed before, and a person asked for it again.
+    #[must_use]
+    pub fn asks_again(&self) -> bool {
+        let labels = self.metadata.labels.as_ref();
+        labels.is_some_and(|labels| labels.contains_key(label::ASKED_AGAIN))
     }
 
     /// Whether nothing follows the phase.

@@ -76,6 +76,9 @@ pub struct UpgradeSource {
     #[schemars(length(max = 255))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_name: Option<String>,
+    /// When that image was made, where it was known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_created_at: Option<Time>,
     /// Launch template version, a decimal number.
     #[schemars(length(max = 32))]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -258,10 +258,9 @@ async fn evict(context: &Context, pod: &PodId) -> Result<(), Failure> {
 
 /// Takes a slot, if nobody was faster.
 fn take_slot(context: &Context, group: &InstanceGroup) -> Result<(), Failure> {
-    if context
-        .slots
-        .take(&(group.namespace().unwrap_or_default(), group.name_any()))
-    {
+    let name = (group.namespace().unwrap_or_default(), group.name_any());
+    let in_force = context.settings.now();
+    if context.slots.take(&name, context.schedule(&in_force, group).into()) {
         return Ok(());
     }
     Err(Failure {

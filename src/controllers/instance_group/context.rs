@@ -3,11 +3,11 @@
 //! Owns the stores, writers and clients, and who is woken by what. Must not hold state that a restart would miss: all of it
 //! is rebuilt from the API server and AWS.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::channel::mpsc::UnboundedSender;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::answers::Answers;
 use super::followers::{Followed, Followers, GroupName};
 use super::orphans::Orphans;
-use super::slots::Slots;
+use super::slots::{OfSchedule, Slots};
 use super::terminations::Terminations;
 use crate::api::{InstanceGroup, InstanceGroupUpgradeRequest};
 use crate::aws::Connection;
@@ -33,10 +33,13 @@ use crate::cluster::nodes::NodeIndex;
 use crate::cluster::own_writes::OwnWrites;
 use crate::cluster::pods::PodWatches;
 use crate::cluster::requests::RequestWriter;
+use crate::cluster::settings::SettingsInForce;
+use crate::cluster::stores::find;
 use crate::controllers::backoff::Backoff;
 use crate::controllers::unreadable::Unreadable;
 use crate::fence::Fence;
-use crate::metrics::ReconcileMetrics;
+use crate::metrics::{ReconcileMetrics, UpgradeMetrics};
+use crate::plan::settings::{GroupLabels, InForce, Schedule};
 
 /// An instance group as watched: one that cannot be read does not stop the others.
 pub type GuardedGroup = DeserializeGuard<InstanceGroup>;
@@ -51,8 +54,8 @@ pub struct Context {
     pub requests: Store<GuardedRequest>,
     /// Watched namespaces, metadata only.
     pub namespaces: Store<PartialObjectMeta<Namespace>>,
-    /// The settings `ConfigMap`, if it exists.
-    pub settings: Store<ConfigMap>,
+    /// The fleet's settings.
+    pub settings: SettingsInForce,
     /// Nodes by instance.
     pub nodes: Arc<NodeIndex>,
     /// Pods of the nodes that groups follow.
@@ -109,6 +112,8 @@ pub struct Context {
     pub fence: Fence,
     /// Counts reconciles.
     pub metrics: ReconcileMetrics,
+    /// Counts what becomes of upgrades.
+    pub upgrades: UpgradeMetrics,
 }
 
 impl Context {
@@ -148,11 +153,37 @@ impl Context {
         self.inventory.set_cluster_names(clusters);
     }
 
-    /// Wakes as many of the groups that wait for a slot as there are free ones.
+    /// Wakes as many of the groups that wait for a slot as there are free ones, for each schedule.
     pub fn slot_freed(&self) {
-        for (namespace, name) in self.followers.of(&Followed::Slot).into_iter().take(self.slots.free()) {
-            self.wakes.wake(&namespace, &name);
+        let in_force = self.settings.now();
+        let schedules = in_force.binding().map(|settings| settings.schedules.as_slice());
+        let of_schedules = schedules.unwrap_or_default().iter().map(OfSchedule::from);
+        for schedule in of_schedules.chain([OfSchedule::default()]) {
+            let waiting = self.followers.of(&Followed::Slot(schedule.name.to_owned()));
+            for (namespace, name) in waiting.into_iter().take(self.slots.free(schedule)) {
+                self.wakes.wake(&namespace, &name);
+            }
         }
+    }
+
+    /// Labels of a namespace.
+    #[must_use]
+    pub fn namespace_labels(&self, namespace: &str) -> BTreeMap<String, String> {
+        let found = find(&self.namespaces, None, namespace);
+        found
+            .and_then(|namespace| namespace.metadata.labels.clone())
+            .unwrap_or_default()
+    }
+
+    /// The schedule for a group.
+    #[must_use]
+    pub fn schedule<'a>(&self, in_force: &'a InForce, group: &InstanceGroup) -> Option<&'a Schedule> {
+        let namespace = self.namespace_labels(&group.namespace().unwrap_or_default());
+        let labels = GroupLabels {
+            namespace: &namespace,
+            group: group.labels(),
+        };
+        in_force.binding()?.schedule(&labels)
     }
 
     /// Wakes every group.

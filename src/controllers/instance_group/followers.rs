@@ -26,8 +26,8 @@ pub enum Followed {
     Pods(String),
     /// The budgets of pods: the group waits for one.
     Budgets,
-    /// The fleet's slots for rollouts: the group waits for one.
-    Slot,
+    /// A slot for a rollout: the group waits for one. Holds the name of its schedule; blank = none.
+    Slot(String),
 }
 
 /// Namespace and name of a group.

@@ -31,10 +31,12 @@ use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase};
 use crate::clock;
 use crate::cluster::stores::find;
 use crate::plan::facts::{Failure, FailureClass};
+use crate::plan::group::TARGET_REVERTED;
 use crate::plan::step::{Action, Wake};
 use crate::plan::{Observed, Plan, plan_group};
 use context::{Context, GuardedGroup};
 use followers::{Followed, GroupName};
+use slots::OfSchedule;
 
 /// Name of the controller in flags, metrics and Events.
 pub const NAME: &str = "instance-group";
@@ -107,6 +109,7 @@ async fn look(context: &Context, group: &InstanceGroup) -> Requeue {
         plan = plan_group(&observed);
     }
     follow(context, group, &plan, follows);
+    count(context, &plan);
     let applied = apply::apply(context, group, &observed.requests, &plan.actions).await;
     keep_slot(context, group, &observed, &plan);
     if applied.cut_short {
@@ -131,23 +134,37 @@ async fn look(context: &Context, group: &InstanceGroup) -> Requeue {
 /// out, so it is said before.
 fn follow(context: &Context, group: &InstanceGroup, plan: &Plan, mut follows: BTreeSet<Followed>) {
     let name = (group.namespace().unwrap_or_default(), group.name_any());
-    let waited = context.followers.follows(&name, &Followed::Slot);
+    let in_force = context.settings.now();
+    let schedule = OfSchedule::from(context.schedule(&in_force, group));
+    let slot = Followed::Slot(schedule.name.to_owned());
+    let waited = context.followers.follows(&name, &slot);
     follows.extend(plan.look_at_pods.iter().cloned().map(Followed::Pods));
     if !plan.look_at_pods.is_empty() {
         follows.insert(Followed::Budgets);
     }
     let waits = plan.waits.iter().any(|wait| wait.reason == Reason::WaitsForSlot);
     if waits {
-        follows.insert(Followed::Slot);
+        follows.insert(slot);
     }
     context.follow(&name, follows);
     // One may have become free while this look did not follow it yet.
-    if waits && context.slots.free() > 0 {
+    if waits && context.slots.free(schedule) > 0 {
         context.wakes.wake(&name.0, &name.1);
     }
     // One that does not want its turn any more lets the next have it.
     if waited && !waits {
         context.slot_freed();
+    }
+}
+
+/// Counts targets that went back to what runs while they waited.
+fn count(context: &Context, plan: &Plan) {
+    let flaps = plan.actions.iter().any(|action| match action {
+        Action::MoveRequest(step) => step.status.superseded_by.as_deref() == Some(TARGET_REVERTED),
+        _ => false,
+    });
+    if flaps {
+        context.upgrades.flapped();
     }
 }
 
@@ -160,8 +177,9 @@ fn keep_slot(context: &Context, group: &InstanceGroup, observed: &Observed, plan
         _ => false,
     });
     if about_to || plan.status.rollout.is_some() || rolls(&observed.requests) {
-        if context.slots.seen_by(&name).held || plan.status.rollout.is_some() {
-            context.slots.rolls(&name);
+        if observed.slots.held || context.slots.holds(&name) || plan.status.rollout.is_some() {
+            let in_force = context.settings.now();
+            context.slots.rolls(&name, context.schedule(&in_force, group).into());
         }
     } else if context.slots.release(&name) {
         context.slot_freed();
@@ -188,9 +206,18 @@ fn fill_slots(context: &Context) {
             names.insert((request.namespace().unwrap_or_default(), group));
         }
     }
+    let in_force = context.settings.now();
+    context
+        .slots
+        .allow(in_force.binding().and_then(|settings| settings.max_concurrent_rollouts));
     // A request whose group is gone rolls nothing.
-    names.retain(|(namespace, name)| find(&context.groups, Some(namespace), name).is_some());
-    context.slots.fill(names);
+    let held = names.into_iter().filter_map(|name| {
+        let guarded = find(&context.groups, Some(&name.0), &name.1)?;
+        let group = guarded.0.as_ref().ok();
+        let schedule = group.and_then(|group| context.schedule(&in_force, group));
+        Some((name, schedule.map(|schedule| schedule.name.clone()).unwrap_or_default()))
+    });
+    context.slots.fill(held);
 }
 
 /// When to look again.

@@ -22,7 +22,7 @@ use crate::plan::facts::workload::Pod;
 use crate::plan::facts::{AutoScalingGroup, Fact, FailedActivity, Failure, Image, LaunchTemplate, Node, Parameter};
 use crate::plan::group::{in_motion, scaling_group_name, template_name};
 use crate::plan::image::{ImageSource, image_source};
-use crate::plan::support::{unsupported_fields, unsupported_settings};
+use crate::plan::support::unsupported_fields;
 use crate::plan::target::Approved;
 use crate::plan::wanted::Wanted;
 use crate::plan::{LookUps, Observed};
@@ -34,7 +34,9 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> (Observed, BTr
     let group_name = (namespace.clone(), group.name_any());
     follows.insert(Followed::Namespace(namespace.clone()));
     let requests = requests(context, group);
-    let settings_keys = settings_keys(context);
+    let settings = context.settings.now();
+    let schedule = context.schedule(&settings, group);
+    let slots = context.slots.seen_by(&group_name, schedule.into());
     // Who waits for instances must not wait for the next poll as well.
     let waited = context.followers.follows(&group_name, &Followed::Motion);
     let moving = group.is_being_deleted() || waited || in_motion(group, &requests);
@@ -47,15 +49,16 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> (Observed, BTr
         group: group.clone(),
         namespace_lock: namespace_lock(context, &namespace),
         kept_versions: context.kept_versions,
-        settings_keys,
+        settings,
+        namespace_labels: context.namespace_labels(&namespace),
+        clock_skew: None,
         requests,
         nodes,
         troubles: troubles(context),
         pods,
         own_node: context.own_node.clone(),
         refuge: context.nodes.refuge(context.own_node.as_deref()),
-        hold: None,
-        slots: context.slots.seen_by(&group_name),
+        slots,
         failed_activity: None,
         scaling_group,
         template,
@@ -63,7 +66,7 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> (Observed, BTr
         parameters: BTreeMap::new(),
         images: BTreeMap::new(),
     };
-    let hands_off = !unsupported_fields(group).is_empty() || !unsupported_settings(&observed.settings_keys).is_empty();
+    let hands_off = !unsupported_fields(group).is_empty() || !observed.settings.unsupported.is_empty();
     if !group.is_being_deleted()
         && !hands_off
         && let Ok(wanted) = Wanted::parse(group)
@@ -106,15 +109,6 @@ fn requests(context: &Context, group: &InstanceGroup) -> Vec<InstanceGroupUpgrad
         )
     });
     requests
-}
-
-fn settings_keys(context: &Context) -> Vec<String> {
-    context
-        .settings
-        .state()
-        .iter()
-        .flat_map(|settings| settings.data.iter().flatten().map(|(key, _)| key.clone()))
-        .collect()
 }
 
 fn namespace_lock(context: &Context, namespace: &str) -> Option<String> {
@@ -270,7 +264,8 @@ async fn look_again_before_a_claim(context: &Context, observed: &mut Observed) {
     let ids: Vec<String> = approved
         .filter_map(|request| request.spec.target.image_id.clone())
         .collect();
-    if ids.is_empty() {
+    // Without a slot there is no claim yet: a thousand that wait for one make no call.
+    if ids.is_empty() || !observed.slots.held {
         return;
     }
     let answer = context.connection.images(&ids).await;

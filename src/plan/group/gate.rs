@@ -5,23 +5,22 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::api::instance_group::{BlockReason, CurrentState, RolloutRecord};
+use crate::api::instance_group::{BlockReason, BlockedTarget, CurrentState, RolloutRecord};
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase, UpgradeReason};
 use crate::api::{ConditionType, Reason, annotation};
 use crate::plan::facts::Fact;
 use crate::plan::launch::render;
 use crate::plan::naming::block_key;
 use crate::plan::problem::Problem;
+use crate::plan::settings::Settings;
 use crate::plan::step::{Action, RequestRef};
 use crate::plan::target::Target;
 
 use super::draft::Draft;
 use super::turn::{may_start, waits_for_turn};
-use super::{Standing, opening, records, requests, rollout};
+use super::{Standing, aging, opening, records, requests, rollout};
 
-/// How long a finished request is kept (gate rule L10, default of `history.ttl`).
-const FINISHED_KEPT: SignedDuration = SignedDuration::from_hours(1);
-/// How long a failed one is kept.
+/// How long a failed request is kept (gate rule L10).
 const FAILED_KEPT: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// Decides on the group's requests and on its next rollout.
@@ -144,6 +143,8 @@ fn retried(draft: &mut Draft<'_>) -> bool {
 
 /// Removes finished requests whose time is over (L10), and the denied ones of an unlocked group or of another target (L8).
 fn remove_finished(draft: &mut Draft<'_>, standing: &Standing<'_>) {
+    let settings = draft.observed.settings.binding();
+    let finished_kept = settings.map_or(Settings::default().finished_kept, |settings| settings.finished_kept);
     for request in &draft.observed.requests {
         let is = request.phase();
         if !is.is_terminal() || request.metadata.deletion_timestamp.is_some() {
@@ -169,7 +170,7 @@ fn remove_finished(draft: &mut Draft<'_>, standing: &Standing<'_>) {
                 (!standing.lock.locked() && !asks_anyway) || other_target
             }
             Phase::Failed => ends(draft, until(FAILED_KEPT)),
-            _ => ends(draft, until(FINISHED_KEPT)),
+            _ => ends(draft, until(finished_kept)),
         };
         if gone {
             draft.act(Action::RemoveRequest(RequestRef::of(request)));
@@ -220,14 +221,15 @@ fn decide(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGrou
     };
     match &standing.target {
         Ok(target) if target.is(approved) => {
-            return again(draft, "TargetReverted: the group should run what it runs", None);
+            let why = "TargetReverted: the group should run what it runs";
+            return again(draft, why, Some(requests::TARGET_REVERTED.to_owned()));
         }
         Ok(target) => {
             let name = standing
                 .wanted
                 .identity
                 .request_name(&target.mark.fingerprint, &target.removed_subnets);
-            if name != requests::name(request) {
+            if name != requests::name(request) && !aging::keeps_its_date(draft.observed, standing, request, target) {
                 return again(draft, &format!("the target moved on; see {name}"), Some(name));
             }
             if !standing.lock.locked() && !opening::is_minor_step(standing, target) {
@@ -262,11 +264,13 @@ fn decide(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGrou
 /// Shows that a decision is waited for.
 fn ask(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUpgradeRequest) {
     let command = requests::approve_command(request);
-    requests::hold(
+    let outlook = aging::outlook(draft.observed, request);
+    requests::hold_until(
         draft,
         request,
         Reason::WaitsForApproval,
-        &format!("waits for a decision; to approve: {command}"),
+        &format!("waits for a decision; {}; to approve now: {command}", outlook.message),
+        outlook.until,
     );
     let from = request
         .spec
@@ -276,12 +280,17 @@ fn ask(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUp
         .unwrap_or("-");
     let to = request.spec.target.image_id.as_deref().unwrap_or("-");
     let message = format!(
-        "upgrade {} ({}, {from} to {to}) waits for approval: {command}",
+        "upgrade {} ({}, {from} to {to}) waits for approval; {}; to approve now: {command}",
         requests::name(request),
-        request.spec.reason
+        request.spec.reason,
+        outlook.message
     );
+    aging::overdue(draft, standing, request);
     draft.condition(ConditionType::UpgradePending, true, Reason::WaitsForApproval, &message);
     draft.wait(Reason::WaitsForApproval, &message);
+    if let Some(until) = outlook.until {
+        draft.look_at(until);
+    }
     if records::all_ready(draft, standing.scaling_group) {
         draft.headline(CurrentState::Locked, Reason::WaitsForApproval, &message);
     } else {
@@ -311,7 +320,7 @@ fn claim(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroup
     match draft.observed.image(image_id) {
         Fact::Unknown(failure) => wait(draft, &Problem::Unknown(failure)),
         Fact::Found(image) if image.can_launch() => {
-            if let Err((reason, message, until)) = may_start(draft, request.spec.urgent) {
+            if let Err((reason, message, until)) = may_start(draft, standing, request.spec.urgent) {
                 requests::hold_until(draft, request, reason, &format!("approved; {message}"), until);
                 return waits_for_turn(draft, standing, reason, &message, until);
             }
@@ -363,7 +372,7 @@ fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
     if standing.lock.locked() || opening::is_minor_step(standing, target) {
         return open(draft, standing, target, reason);
     }
-    if let Err((reason, message, until)) = may_start(draft, false) {
+    if let Err((reason, message, until)) = may_start(draft, standing, false) {
         let message = format!("image {} waits: {message}", target.image.id);
         return waits_for_turn(draft, standing, reason, &message, until);
     }
@@ -395,7 +404,10 @@ fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
 
 /// Opens the request for a target. A finished one of the same name goes first: decisions do not carry over.
 fn open(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target, reason: UpgradeReason) {
-    let request = opening::request(draft.observed, standing, target, reason);
+    let mut request = opening::request(draft.observed, standing, target, reason);
+    if requests::was_lifted(draft, &requests::block_key_of(&request)) {
+        opening::asks_again(&mut request);
+    }
     let taken = draft
         .observed
         .requests
@@ -422,7 +434,8 @@ fn blocked_reason(cause: BlockReason) -> Reason {
 fn blocked(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
     let key = block_key(&target.mark.fingerprint, &target.removed_subnets);
     let entries = &draft.status.blocked_targets;
-    let Some(entry) = entries.iter().find(|blocked| blocked.fingerprint == key).cloned() else {
+    let blocks = |blocked: &&BlockedTarget| blocked.fingerprint == key && !blocked.lifted;
+    let Some(entry) = entries.iter().find(blocks).cloned() else {
         return;
     };
     let by = entry.by.as_deref().unwrap_or("unknown");

@@ -3,6 +3,7 @@
 //! Owns the order: hands off what is not understood, then deletion, creation, upkeep, the gate, the rollout. Each step is
 //! a file of its own. Must not touch anything: facts and the time come in, a [`Plan`] goes out.
 
+mod aging;
 mod creation;
 mod draft;
 mod gate;
@@ -11,6 +12,7 @@ mod opening;
 mod records;
 mod requests;
 mod rollout;
+mod settings;
 mod shrink;
 mod teardown;
 #[cfg(test)]
@@ -25,12 +27,14 @@ use super::facts::{AutoScalingGroup, Fact, LaunchTemplate};
 use super::launch::Ground;
 use super::observed::Observed;
 use super::problem::Problem;
+use super::settings::Schedule;
 use super::step::{Action, Plan};
-use super::support::{unsupported_fields, unsupported_settings};
+use super::support::unsupported_fields;
 use super::target::{Approved, Target, target};
 use super::wanted::{Wanted, identity};
 use draft::Draft;
 
+pub use requests::TARGET_REVERTED;
 pub use rollout::in_motion;
 
 /// Decides the next steps for a group.
@@ -78,6 +82,8 @@ struct Standing<'a> {
     scaling_group: &'a AutoScalingGroup,
     template: &'a Fact<LaunchTemplate>,
     lock: lock::Lock,
+    /// The schedule for the group.
+    schedule: Option<&'a Schedule>,
 }
 
 /// Parses the manifest, or says that we keep our hands off and why (promise P15).
@@ -89,7 +95,7 @@ fn understood(draft: &mut Draft<'_>) -> Option<Wanted> {
     } else {
         Reason::UnsupportedField
     };
-    paths.extend(unsupported_settings(&draft.observed.settings_keys));
+    paths.extend(draft.observed.settings.unsupported.iter().cloned());
     let wanted = Wanted::parse(group);
     if paths.is_empty() {
         return match wanted {
@@ -131,6 +137,7 @@ fn live(draft: &mut Draft<'_>, wanted: &Wanted) {
     }
     let lock = lock::lock(observed);
     draft.status.lock = Some(lock.status());
+    settings::show(draft, &lock);
     draft.status.provisioner = observed.group.spec.provisioner.clone();
     draft.status.strategy = observed.group.spec.strategy_kind().map(|kind| kind.to_string());
     draft.status.lifecycle = Some("normal".to_owned());
@@ -173,6 +180,7 @@ fn live(draft: &mut Draft<'_>, wanted: &Wanted) {
         scaling_group,
         template: &observed.template,
         lock,
+        schedule: settings::schedule(observed),
     };
     records::show(draft, &standing);
     for failure in &observed.troubles {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::Resource;
 use kube::api::ObjectMeta;
@@ -75,6 +76,7 @@ pub fn request(
                 fingerprint: Some(approved.mark.fingerprint.clone()),
                 image_id: approved.image_id.clone(),
                 image_name: approved.image_id.as_ref().and_then(|id| image_name(observed, id)),
+                image_created_at: created_at(observed, approved.image_id.as_deref()).map(Time),
                 launch_template_version: approved.version.map(|version| version.to_string()),
                 kubernetes_version: approved.mark.kubernetes_version.clone(),
             }),
@@ -118,6 +120,17 @@ fn image_name(observed: &Observed, id: &str) -> Option<String> {
         .found()
         .map(|image| image.name.clone())
         .filter(|name| !name.is_empty())
+}
+
+/// When an image was made, where that is known.
+fn created_at(observed: &Observed, id: Option<&str>) -> Option<Timestamp> {
+    observed.image(id?).found()?.created_at
+}
+
+/// Marks a request whose target was blocked before and that a person asked for again.
+pub fn asks_again(request: &mut InstanceGroupUpgradeRequest) {
+    let labels = request.metadata.labels.get_or_insert_default();
+    labels.insert(label::ASKED_AGAIN.to_owned(), "true".to_owned());
 }
 
 /// What changes, old to new. Where the approved inputs are not at hand, at least the image is named.

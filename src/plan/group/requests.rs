@@ -256,6 +256,9 @@ pub fn fail(
     end(draft, request, Phase::Failed, message, next, note);
 }
 
+/// What stands in place of a successor's name when the target went back to what runs.
+pub const TARGET_REVERTED: &str = "TargetReverted";
+
 /// Entries kept in `status.blockedTargets`.
 const BLOCKED_LIMIT: usize = 10;
 
@@ -271,7 +274,16 @@ pub fn is_blocked(draft: &Draft<'_>, fingerprint: &str) -> bool {
         .status
         .blocked_targets
         .iter()
-        .any(|blocked| blocked.fingerprint == fingerprint)
+        .any(|blocked| blocked.fingerprint == fingerprint && !blocked.lifted)
+}
+
+/// Whether a target was blocked once and a person asked for it again.
+pub fn was_lifted(draft: &Draft<'_>, fingerprint: &str) -> bool {
+    draft
+        .status
+        .blocked_targets
+        .iter()
+        .any(|blocked| blocked.fingerprint == fingerprint && blocked.lifted)
 }
 
 /// Who blocks a target that failed.
@@ -323,7 +335,12 @@ pub fn block_target(draft: &mut Draft<'_>, fingerprint: &str, reason: BlockReaso
         reason,
         at: Some(draft.time()),
         by: Some(by.to_owned()),
+        lifted: false,
     };
+    draft
+        .status
+        .blocked_targets
+        .retain(|blocked| blocked.fingerprint != fingerprint);
     draft.status.blocked_targets.push(target);
     // The oldest goes, but never the one that the group would otherwise start at once.
     let current = draft
@@ -342,12 +359,23 @@ pub fn block_target(draft: &mut Draft<'_>, fingerprint: &str, reason: BlockReaso
     }
 }
 
-/// Lifts a block. Returns whether there was one.
+/// Lifts a block. Returns whether there was one. It stays on record that there was: nothing but a person approves the target
+/// from now on.
 pub fn unblock(draft: &mut Draft<'_>, fingerprint: &str) -> bool {
-    let before = draft.status.blocked_targets.len();
+    let mut lifted = false;
+    for blocked in &mut draft.status.blocked_targets {
+        if blocked.fingerprint == fingerprint && !blocked.lifted {
+            blocked.lifted = true;
+            lifted = true;
+        }
+    }
+    lifted
+}
+
+/// Forgets that a target was blocked once: it runs.
+pub fn proven(draft: &mut Draft<'_>, fingerprint: &str) {
     draft
         .status
         .blocked_targets
-        .retain(|blocked| blocked.fingerprint != fingerprint);
-    before != draft.status.blocked_targets.len()
+        .retain(|blocked| blocked.fingerprint != fingerprint || !blocked.lifted);
 }

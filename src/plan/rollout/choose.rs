@@ -162,28 +162,8 @@ pub fn launches_suspended(fleet: &Fleet<'_>, steps: &mut Steps) -> bool {
 }
 
 fn held(hold: &Hold, steps: &mut Steps) {
-    match hold {
-        Hold::Freeze { reason, until } => {
-            let why = if reason.is_empty() {
-                String::new()
-            } else {
-                format!(": {reason}")
-            };
-            steps.wait(
-                Reason::Frozen,
-                format!("upgrades are frozen{why}; no further node is taken"),
-                *until,
-            );
-        }
-        Hold::Window { opens } => {
-            let when = opens.map_or_else(|| "none opens".to_owned(), |opens| format!("the next opens at {opens}"));
-            steps.wait(
-                Reason::WindowClosed,
-                format!("no window is open; {when}; no further node is taken"),
-                *opens,
-            );
-        }
-    }
+    let message = format!("{hold}; no further node is taken");
+    steps.wait(hold.reason(), message, hold.until());
 }
 
 /// Something of the target is on its way already; what exactly is said where it is waited for.

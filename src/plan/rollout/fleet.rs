@@ -4,10 +4,11 @@
 //! next.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::api::{NodeRecord, NodeState};
+use crate::api::{NodeRecord, NodeState, Reason};
 use crate::plan::facts::workload::Pod;
 use crate::plan::facts::{Fact, Instance, Node};
 
@@ -80,9 +81,47 @@ pub enum Hold {
     },
     /// No window is open.
     Window {
+        /// Why: `outside every window`, or the reason of the one that denies.
+        why: String,
         /// When the next one opens, if one does.
         opens: Option<Timestamp>,
+        /// The same as people of its zone write it.
+        shown: Option<String>,
     },
+}
+
+impl Hold {
+    /// The reason in one word.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Freeze { .. } => Reason::Frozen,
+            Self::Window { .. } => Reason::WindowClosed,
+        }
+    }
+
+    /// When it ends, if that is known.
+    #[must_use]
+    pub fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Freeze { until, .. } => *until,
+            Self::Window { opens, .. } => *opens,
+        }
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Freeze { reason, .. } if reason.is_empty() => f.write_str("upgrades are frozen"),
+            Self::Freeze { reason, .. } => write!(f, "upgrades are frozen: {reason}"),
+            Self::Window { why, opens, shown } => match (shown, opens) {
+                (Some(shown), _) => write!(f, "waits for {shown} ({why})"),
+                (None, Some(opens)) => write!(f, "waits for the window at {opens} ({why})"),
+                (None, None) => write!(f, "no window ever opens again ({why})"),
+            },
+        }
+    }
 }
 
 impl Member<'_> {

@@ -3,9 +3,11 @@
 //! Owns the meaning: locks, freeze, caps, schedules, and which of them concern a group. Must not read a `ConfigMap` or a
 //! clock; texts, labels and times come in.
 
+mod in_force;
 mod model;
 mod read;
 
+pub use in_force::{InForce, Trouble, UPGRADES};
 pub use model::{
     Basis, Exception, Freeze, GroupLabels, ImageRule, LockRule, OnNewer, Requirement, Rule, Schedule, Scope, Selector,
     Settings, SettingsError, Soak,

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::plan::facts::{AutoScalingGroup, Cluster, Fact, Image, InstanceProfile, InstanceType, LaunchSource, Subnet};
 use crate::plan::launch::LaunchInputs;
 use crate::plan::launch::inputs::LaunchMetadata;
@@ -45,14 +47,16 @@ pub fn inputs(image_id: &str) -> LaunchInputs {
     }
 }
 
-/// A usable image.
+/// A usable image; the higher its number, the younger it is.
 pub fn image(id: &str) -> Image {
+    let number = id.strip_prefix("ami-").and_then(|id| i64::from_str_radix(id, 16).ok());
+    let first: Timestamp = "2026-10-01T00:00:00Z".parse().unwrap();
     Image {
         id: id.to_owned(),
         name: format!("node-{id}"),
         architecture: "x86_64".to_owned(),
         state: "available".to_owned(),
-        created_at: Some("2026-10-01T00:00:00Z".parse().unwrap()),
+        created_at: Some(first + SignedDuration::from_mins(number.unwrap_or_default().min(10_000))),
         deprecated_at: None,
     }
 }

@@ -8,6 +8,7 @@ mod facts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -18,6 +19,7 @@ use super::facts::{
 };
 use super::observed::{LookUps, Observed, Slots};
 use super::rollout::Hold;
+use super::settings::{Freeze, InForce, read};
 use super::step::{Plan, Wake};
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase};
 use crate::api::{InstanceGroup, annotation};
@@ -46,8 +48,12 @@ pub struct World {
     pub nodes: BTreeMap<String, Node>,
     /// The namespace's lock annotation.
     pub namespace_lock: Option<String>,
-    /// Keys of the settings.
-    pub settings_keys: Vec<String>,
+    /// The fleet's settings.
+    pub settings: InForce,
+    /// Labels of the namespace.
+    pub namespace_labels: BTreeMap<String, String>,
+    /// How far AWS's clock is ahead.
+    pub clock_skew: Option<SignedDuration>,
     /// While set, AWS answers every look-up of groups with it.
     pub groups_outage: Option<Failure>,
     /// While set, AWS answers every look-up of templates with it.
@@ -109,7 +115,9 @@ impl World {
             images: BTreeMap::new(),
             nodes: BTreeMap::new(),
             namespace_lock: None,
-            settings_keys: Vec::new(),
+            settings: InForce::default(),
+            namespace_labels: BTreeMap::new(),
+            clock_skew: None,
             groups_outage: None,
             templates_outage: None,
             troubles: Vec::new(),
@@ -118,6 +126,7 @@ impl World {
                 held: false,
                 taken: 0,
                 all: 10,
+                of_schedule: None,
             },
             failed_activity: None,
             bad_images: BTreeSet::new(),
@@ -147,7 +156,9 @@ impl World {
             group: self.group.clone(),
             namespace_lock: self.namespace_lock.clone(),
             kept_versions: 2,
-            settings_keys: self.settings_keys.clone(),
+            settings: Arc::new(self.settings()),
+            namespace_labels: self.namespace_labels.clone(),
+            clock_skew: self.clock_skew,
             requests: self
                 .requests
                 .iter()
@@ -172,10 +183,31 @@ impl World {
             pods: self.pods(),
             own_node: None,
             refuge: true,
-            hold: self.hold.clone(),
             slots: self.slots,
             failed_activity: self.failed_activity.clone(),
         }
+    }
+
+    /// The settings, with a freeze or a closed window where one is set by hand.
+    fn settings(&self) -> InForce {
+        let Some(hold) = &self.hold else {
+            return self.settings.clone();
+        };
+        let mut settings = self.settings.binding().cloned().unwrap_or_default();
+        match hold {
+            Hold::Freeze { reason, until } => {
+                settings.freeze = Freeze {
+                    enabled: true,
+                    reason: reason.clone(),
+                    until: *until,
+                }
+            }
+            Hold::Window { .. } => {
+                let closed = "schedules: [{name: closed, match: {}, windows: [{kind: allow, from: 2020-01-01, to: 2020-01-01}]}]";
+                settings.schedules = read(closed).unwrap().schedules;
+            }
+        }
+        InForce::of(settings)
     }
 
     fn pods(&self) -> BTreeMap<String, Fact<Vec<Pod>>> {

@@ -12,6 +12,7 @@ use crate::api::upgrade_request::NodeCounts;
 use crate::api::{ConditionType, Reason, find_condition};
 use crate::plan::facts::LaunchTemplate;
 use crate::plan::group::draft::Draft;
+use crate::plan::group::turn::hold;
 use crate::plan::group::{Standing, creation, requests};
 use crate::plan::rollout::drain::seconds;
 use crate::plan::rollout::{self, Counts, Fleet, Hold, Outcome, Step, Steps, resolve};
@@ -37,7 +38,9 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
         return version::make(draft, standing, rollout, template);
     };
     let record = draft.status.rollout.clone().unwrap_or_default();
-    let steps = look(draft, standing, rollout, version, &record);
+    let urgent = rollout.request.as_ref().is_some_and(|request| request.spec.urgent);
+    let hold = hold(draft, standing, urgent, true);
+    let steps = look(draft, standing, rollout, version, &record, hold);
     remember(draft, &steps, version);
     match steps.outcome {
         Outcome::Done => return done(draft, standing, rollout, template, version),
@@ -59,13 +62,18 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
 }
 
 /// What the rollout rules make of the group.
-fn look(draft: &Draft<'_>, standing: &Standing<'_>, rollout: &Rollout, version: i64, record: &RolloutRecord) -> Steps {
+fn look(
+    draft: &Draft<'_>,
+    standing: &Standing<'_>,
+    rollout: &Rollout,
+    version: i64,
+    record: &RolloutRecord,
+    hold: Option<Hold>,
+) -> Steps {
     let group = standing.scaling_group;
     let desired = usize::try_from(group.desired_capacity).unwrap_or_default();
     let strategy = draft.observed.group.spec.strategy.as_ref();
     let resolved = resolve(strategy.and_then(|strategy| strategy.rolling_update.as_ref()), desired);
-    let urgent = rollout.request.as_ref().is_some_and(|request| request.spec.urgent);
-    let hold = draft.observed.hold.clone();
     let target = rollout.key();
     let joining: BTreeMap<String, Timestamp> = record
         .joining
@@ -78,7 +86,7 @@ fn look(draft: &Draft<'_>, standing: &Standing<'_>, rollout: &Rollout, version: 
         desired,
         members: members(draft, standing, Some((rollout, version))),
         limits: resolved.limits,
-        hold: hold.filter(|hold| !(urgent && matches!(hold, Hold::Window { .. }))),
+        hold,
         stopping: rollout.stopping(standing),
         suspended: NEEDED
             .into_iter()

@@ -7,6 +7,7 @@ use super::{aws, pending};
 use crate::api::upgrade_request::{Phase, UpgradeReason};
 use crate::api::{ConditionType, annotation};
 use crate::plan::facts::{Fact, FailureClass};
+use crate::plan::group::TARGET_REVERTED;
 use crate::plan::test_world::{World, failure};
 
 #[test]
@@ -69,7 +70,8 @@ fn a_target_that_reverts_is_superseded_and_nothing_is_touched() {
     world.run();
     let status = world.request(Phase::Superseded).status.clone().unwrap();
     assert!(status.message.unwrap().starts_with("TargetReverted"));
-    assert_eq!(status.superseded_by, None, "nothing took its place");
+    // Nothing took its place; it counts as a flap (case D21).
+    assert_eq!(status.superseded_by.as_deref(), Some(TARGET_REVERTED));
     assert_eq!(world.phases(), [Phase::Superseded]);
     assert_eq!(world.state(), "Ready");
     assert_eq!(aws(&mut world), Vec::<String>::new());
@@ -148,7 +150,16 @@ fn deleting_a_denied_request_lifts_its_block() {
     world.delete_request(Phase::Denied);
     world.run();
     assert!(!world.request(Phase::Pending).spec.denied);
-    assert!(world.group.status.as_ref().unwrap().blocked_targets.is_empty());
+    let blocked = &world.group.status.as_ref().unwrap().blocked_targets;
+    assert!(blocked.len() == 1 && blocked[0].lifted);
+    // Whatever the schedules say: only a person approves it.
+    assert!(world.request(Phase::Pending).asks_again());
+    world.approve();
+    world.run();
+    assert!(
+        world.group.status.as_ref().unwrap().blocked_targets.is_empty(),
+        "it runs: nothing is held against it any more"
+    );
 }
 
 #[test]

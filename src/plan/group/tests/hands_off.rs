@@ -1,9 +1,12 @@
 //! What the plan keeps its hands off: foreign groups, and input that is not built (promise P15).
 
+use std::collections::BTreeMap;
+
 use pretty_assertions::assert_eq;
 
 use crate::api::ConditionType;
 use crate::api::instance_group::InstanceGroup;
+use crate::plan::settings::InForce;
 use crate::plan::support::unsupported_fields;
 use crate::plan::test_world::World;
 
@@ -53,15 +56,9 @@ fn unsupported_input_keeps_our_hands_off_except_for_deletion() {
     let message = world.group.status.as_ref().unwrap().message.clone().unwrap();
     assert!(message.contains("spec.eks.configuration.spotPrice"), "{message}");
     configuration(&mut world).spot_price = None;
-    for key in [
-        "boundaries",
-        "defaults",
-        "conditionals",
-        "upgrades",
-        "awsAuth",
-        "anything",
-    ] {
-        world.settings_keys = vec![key.to_owned()];
+    for key in ["boundaries", "defaults", "conditionals", "awsAuth", "anything"] {
+        let data = BTreeMap::from([(key.to_owned(), String::new())]);
+        world.settings = InForce::default().next(Some(&data));
         world.run();
         assert_eq!(world.aws_actions, Vec::<String>::new(), "{key}");
         let message = world.group.status.as_ref().unwrap().message.clone().unwrap();

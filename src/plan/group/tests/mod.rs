@@ -1,8 +1,10 @@
 //! Tests of the group's plan on the toy world: whole stories as transcripts, and the cases of the gate.
 
+mod aging;
 mod cases;
 mod hands_off;
 mod images;
+mod locks;
 mod rollouts;
 mod shrinking;
 mod stories;

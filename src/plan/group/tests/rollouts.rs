@@ -171,6 +171,15 @@ fn an_unlock_in_the_middle_lets_the_approved_rollout_finish() {
     untouched(&world);
 }
 
+/// A window that is closed for good.
+fn closed() -> Hold {
+    Hold::Window {
+        why: String::new(),
+        opens: None,
+        shown: None,
+    }
+}
+
 /// Cases D10 and D11.
 #[test]
 fn held_nothing_is_claimed_and_no_further_node_is_taken() {
@@ -179,7 +188,7 @@ fn held_nothing_is_claimed_and_no_further_node_is_taken() {
             reason: "sale".to_owned(),
             until: None,
         },
-        Hold::Window { opens: None },
+        closed(),
     ] {
         for locked in [true, false] {
             let mut world = World::at_rest(locked);
@@ -240,7 +249,7 @@ fn a_cancel_right_after_the_claim_touches_nothing_at_aws() {
 #[test]
 fn a_cancel_works_while_held() {
     let mut world = started(true);
-    world.hold = Some(Hold::Window { opens: None });
+    world.hold = Some(closed());
     world.settle();
     world.decide(Phase::InProgress, |request| request.spec.cancelled = true);
     world.run();
@@ -297,7 +306,7 @@ fn an_urgent_request_passes_a_window_and_no_freeze() {
         .unwrap();
     assert_eq!((waits.reason.as_str(), waits.until.is_some()), ("Frozen", true));
     assert!(matches!(world.plan().wake, Wake::At(_)));
-    world.hold = Some(Hold::Window { opens: None });
+    world.hold = Some(closed());
     world.run();
     assert_eq!(world.phases(), [Phase::Succeeded]);
 }

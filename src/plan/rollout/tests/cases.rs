@@ -329,7 +329,14 @@ fn held_back_no_further_node_is_taken_and_the_node_in_hand_is_finished() {
             },
             Reason::Frozen,
         ),
-        (Hold::Window { opens: Some(until) }, Reason::WindowClosed),
+        (
+            Hold::Window {
+                why: "outside every window".to_owned(),
+                opens: Some(until),
+                shown: None,
+            },
+            Reason::WindowClosed,
+        ),
     ] {
         let mut fleet = proven(3, "1");
         fleet.hold = Some(hold.clone());

@@ -88,7 +88,11 @@ fn play(toy: &mut Toy, random: &mut Random, cancel_after: Option<u64>) -> Outcom
         }
         if random.chance(3) {
             toy.hold = match toy.hold {
-                None => Some(Hold::Window { opens: None }),
+                None => Some(Hold::Window {
+                    why: "outside every window".to_owned(),
+                    opens: None,
+                    shown: None,
+                }),
                 Some(_) => None,
             };
         }

@@ -1,0 +1,76 @@
+//! What the looks at requests share.
+//!
+//! Owns the stores and writers of the auto-approver. Must not hold state that a restart would miss: what matters is in objects.
+
+use futures::channel::mpsc::UnboundedSender;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::PartialObjectMeta;
+use kube::runtime::reflector::{ObjectRef, Store};
+use tokio_util::sync::CancellationToken;
+
+use super::soak::Soaking;
+use crate::cluster::approvals::ApprovalWriter;
+use crate::cluster::events::Publisher;
+use crate::cluster::settings::SettingsInForce;
+use crate::controllers::backoff::Backoff;
+use crate::controllers::instance_group::context::{GuardedGroup, GuardedRequest};
+use crate::fence::Fence;
+use crate::metrics::{ReconcileMetrics, UpgradeMetrics};
+
+/// What the looks share.
+pub struct Context {
+    /// Watched instance groups.
+    pub groups: Store<GuardedGroup>,
+    /// Watched upgrade requests.
+    pub requests: Store<GuardedRequest>,
+    /// Watched namespaces, metadata only.
+    pub namespaces: Store<PartialObjectMeta<Namespace>>,
+    /// The fleet's settings.
+    pub settings: SettingsInForce,
+    /// Proof that images work.
+    pub soaking: Soaking,
+    /// Approves.
+    pub writer: ApprovalWriter,
+    /// Publishes Events.
+    pub publisher: Publisher,
+    /// Wakes requests.
+    pub wakes: RequestWakes,
+    /// Pauses after failures.
+    pub backoff: Backoff,
+    /// Cancelled when the process is asked to end.
+    pub stop: CancellationToken,
+    /// Open while this process leads.
+    pub fence: Fence,
+    /// Counts reconciles.
+    pub metrics: ReconcileMetrics,
+    /// Counts what becomes of upgrades.
+    pub upgrades: UpgradeMetrics,
+}
+
+impl Context {
+    /// Whether a look may write.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        !self.stop.is_cancelled() && self.fence.is_open()
+    }
+}
+
+/// The way to make a request be looked at.
+#[derive(Clone)]
+pub struct RequestWakes {
+    sender: UnboundedSender<ObjectRef<GuardedRequest>>,
+}
+
+impl RequestWakes {
+    /// Wakes over this channel.
+    #[must_use]
+    pub fn new(sender: UnboundedSender<ObjectRef<GuardedRequest>>) -> Self {
+        Self { sender }
+    }
+
+    /// Has a request looked at soon.
+    pub fn wake(&self, namespace: &str, name: &str) {
+        // The receiver only goes away when the process ends.
+        let _ = self.sender.unbounded_send(ObjectRef::new(name).within(namespace));
+    }
+}
