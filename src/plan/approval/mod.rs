@@ -108,6 +108,9 @@ pub fn verdict(question: &Question<'_>) -> Option<Verdict> {
         })
     };
     let Some(settings) = question.settings.sound() else {
+        if question.settings.never_said() {
+            return by_hand(MANUAL, Reason::NoSchedule, "there are no schedules".to_owned());
+        }
         let why = question.settings.complaint().unwrap_or_default();
         return by_hand(MANUAL, Reason::SettingsInvalid, why);
     };

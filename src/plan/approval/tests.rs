@@ -422,7 +422,7 @@ fn without_sound_settings_nothing_is_approved() {
         (Err(Reason::SettingsInvalid), MANUAL.to_owned())
     );
     case.settings = InForce::default();
-    assert_eq!(case.when(), Err(Reason::SettingsInvalid));
+    assert_eq!(case.when(), Err(Reason::NoSchedule));
     case.settings = InForce::of(Settings::default());
     assert_eq!(
         (case.when(), case.verdict().unwrap().policy),

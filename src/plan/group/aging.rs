@@ -84,7 +84,7 @@ pub fn outlook(observed: &Observed, request: &InstanceGroupUpgradeRequest) -> Ou
     });
     match (announced, verdict.map(|verdict| verdict.answer)) {
         (_, Some(Answer::Manual(_, why))) => Outlook {
-            message: format!("a person has to decide: {why}"),
+            message: format!("waits for a person to decide: {why}"),
             until: None,
         },
         (Some(at), _) => Outlook {
@@ -96,7 +96,7 @@ pub fn outlook(observed: &Observed, request: &InstanceGroupUpgradeRequest) -> Ou
             until: None,
         },
         (None, _) => Outlook {
-            message: "nothing decides it automatically so far".to_owned(),
+            message: "waits for a decision".to_owned(),
             until: None,
         },
     }

@@ -269,7 +269,7 @@ fn ask(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUp
         draft,
         request,
         Reason::WaitsForApproval,
-        &format!("waits for a decision; {}; to approve now: {command}", outlook.message),
+        &format!("{}; to approve now: {command}", outlook.message),
         outlook.until,
     );
     let from = request
@@ -280,7 +280,7 @@ fn ask(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &InstanceGroupUp
         .unwrap_or("-");
     let to = request.spec.target.image_id.as_deref().unwrap_or("-");
     let message = format!(
-        "upgrade {} ({}, {from} to {to}) waits for approval; {}; to approve now: {command}",
+        "upgrade {} ({}, {from} to {to}) waits for approval: {}; to approve now: {command}",
         requests::name(request),
         request.spec.reason,
         outlook.message

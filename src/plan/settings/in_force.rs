@@ -96,6 +96,12 @@ impl InForce {
         self.settings.is_none() && matches!(self.trouble, Some(Trouble::Broken(_)))
     }
 
+    /// Whether there are no settings and never were, as far as this process knows.
+    #[must_use]
+    pub fn never_said(&self) -> bool {
+        self.settings.is_none() && self.trouble == Some(Trouble::Missing)
+    }
+
     /// What is wrong, in a sentence.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {

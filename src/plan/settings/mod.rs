@@ -6,6 +6,11 @@
 mod in_force;
 mod model;
 mod read;
+mod read_schedule;
+mod read_scope;
+#[cfg(test)]
+mod tests;
+mod tree;
 
 pub use in_force::{InForce, Trouble, UPGRADES};
 pub use model::{
