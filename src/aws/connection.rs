@@ -20,6 +20,7 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use super::call::{CallObserver, Calls, Service};
 use super::ledger::WriteLedger;
 use super::rates::Rates;
+use super::server_clock::OverheardClock;
 use crate::fence::Fence;
 use crate::plan::facts::Failure;
 
@@ -39,6 +40,8 @@ pub struct ConnectionSettings {
     pub rates: Rates,
     /// What every call that changes something has to pass.
     pub fence: Fence,
+    /// Overhears AWS's clock.
+    pub clock: OverheardClock,
     /// Is told about every call.
     pub observer: Option<Arc<dyn CallObserver>>,
 }
@@ -52,6 +55,7 @@ impl Default for ConnectionSettings {
             max_attempts: 3,
             rates: Rates::default(),
             fence: Fence::always(),
+            clock: OverheardClock::new(Arc::new(|| jiff::Timestamp::UNIX_EPOCH)),
             observer: None,
         }
     }
@@ -113,11 +117,19 @@ impl Connection {
         Ok(Self {
             inner: Arc::new(Clients {
                 region,
-                autoscaling: aws_sdk_autoscaling::Client::new(&config),
+                autoscaling: aws_sdk_autoscaling::Client::from_conf(
+                    aws_sdk_autoscaling::config::Builder::from(&config)
+                        .interceptor(settings.clock.clone())
+                        .build(),
+                ),
                 ec2: aws_sdk_ec2::Client::new(&config),
                 eks: aws_sdk_eks::Client::new(&config),
                 iam: aws_sdk_iam::Client::new(&config),
-                ssm: aws_sdk_ssm::Client::new(&config),
+                ssm: aws_sdk_ssm::Client::from_conf(
+                    aws_sdk_ssm::config::Builder::from(&config)
+                        .interceptor(settings.clock.clone())
+                        .build(),
+                ),
                 calls: Calls::new(
                     &settings.rates,
                     settings.operation_timeout,

@@ -39,6 +39,7 @@ pub mod launch_templates;
 pub mod lookups;
 pub mod network;
 pub mod parameters;
+pub mod server_clock;
 
 pub use call::{CallObserver, CallRecord, Service};
 pub use connection::{ConnectError, Connection, ConnectionSettings};

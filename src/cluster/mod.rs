@@ -8,6 +8,7 @@ pub mod budgets;
 pub mod call;
 pub mod events;
 pub mod evictions;
+pub mod evidence;
 pub mod groups;
 pub mod lease;
 pub mod node_writes;

@@ -3,9 +3,11 @@
 //! Owns create, status, release and removal. Requests are made by POST, never server-side-applied, and the decision block
 //! is never written here. Must not decide what to write.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client, ResourceExt};
-use serde_json::json;
+use kube::core::DeserializeGuard;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde_json::{Map, Value, json};
 
 use super::call::{read, write};
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestStatus};
@@ -13,6 +15,28 @@ use crate::api::{UPGRADE_REQUEST_FINALIZER, field_manager};
 use crate::fence::Fence;
 use crate::plan::facts::{Failure, FailureClass};
 use crate::plan::step::RequestRef;
+
+/// Fields of the decision block, as the record of writers calls them.
+const DECISIONS: [&str; 4] = ["f:approved", "f:denied", "f:cancelled", "f:urgent"];
+
+/// Drops what no decision reads. Of the record of who wrote which field only the decisions are kept.
+pub fn trim(request: &mut DeserializeGuard<InstanceGroupUpgradeRequest>) {
+    let entries = request.meta_mut().managed_fields.take().unwrap_or_default();
+    let decisions = entries.into_iter().filter_map(|entry| {
+        let fields = entry.fields_v1.as_ref()?.0["f:spec"].as_object()?;
+        let taken: Map<String, Value> = fields
+            .iter()
+            .filter(|(field, _)| DECISIONS.contains(&field.as_str()))
+            .map(|(field, value)| (field.clone(), value.clone()))
+            .collect();
+        (!taken.is_empty()).then(|| ManagedFieldsEntry {
+            manager: entry.manager,
+            fields_v1: Some(FieldsV1(json!({ "f:spec": taken }))),
+            ..ManagedFieldsEntry::default()
+        })
+    });
+    request.meta_mut().managed_fields = Some(decisions.collect()).filter(|kept: &Vec<_>| !kept.is_empty());
+}
 
 /// Writes upgrade requests.
 #[derive(Clone)]
@@ -134,5 +158,38 @@ impl RequestWriter {
             Err(failure) if failure.class == FailureClass::NotFound => Ok(()),
             Err(failure) => Err(failure),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_writers_only_those_of_decisions_are_kept() {
+        let text = r#"{
+            "apiVersion": "instancemgr.keikoproj.io/v1alpha1", "kind": "InstanceGroupUpgradeRequest",
+            "metadata": { "name": "a", "managedFields": [
+                { "manager": "sluice/instance-group", "operation": "Update",
+                  "fieldsV1": { "f:metadata": {}, "f:spec": { "f:reason": {}, "f:denied": {} } } },
+                { "manager": "kubectl-patch", "operation": "Update", "fieldsV1": { "f:spec": { "f:approved": {} } } },
+                { "manager": "sluice/instance-group", "subresource": "status", "fieldsV1": { "f:status": {} } }
+            ] },
+            "spec": { "instanceGroupRef": { "name": "a", "uid": "u" }, "reason": "ImageDrift", "target": { "fingerprint": "f" } }
+        }"#;
+        let mut request: DeserializeGuard<InstanceGroupUpgradeRequest> = serde_json::from_str(text).unwrap();
+        trim(&mut request);
+        let kept = request.meta().managed_fields.clone().unwrap();
+        let seen: Vec<_> = kept
+            .iter()
+            .map(|entry| (entry.manager.as_deref(), &entry.fields_v1.as_ref().unwrap().0))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (Some("sluice/instance-group"), &json!({ "f:spec": { "f:denied": {} } })),
+                (Some("kubectl-patch"), &json!({ "f:spec": { "f:approved": {} } })),
+            ]
+        );
     }
 }

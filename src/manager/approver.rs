@@ -16,6 +16,7 @@ use tracing::info;
 
 use super::tasks::{Tasks, endless};
 use crate::api::InstanceGroup;
+use crate::clock;
 use crate::cluster::approvals::ApprovalWriter;
 use crate::cluster::events::Publisher;
 use crate::cluster::stores::WatchState;
@@ -26,6 +27,15 @@ use crate::controllers::backoff::Backoff;
 use crate::controllers::instance_group::context::{Context as Groups, GuardedRequest};
 use crate::metrics::ReconcileMetrics;
 use crate::plan::approval::proves;
+use crate::plan::evidence::Soaked;
+
+/// What has to be known before anything is decided (case D17).
+pub struct Inputs {
+    /// How each watch is doing.
+    pub watches: Vec<watch::Receiver<WatchState>>,
+    /// Whether it is known what was seen of images before.
+    pub known: watch::Receiver<bool>,
+}
 
 /// The auto-approver before it runs.
 pub struct Approver {
@@ -45,6 +55,9 @@ impl Approver {
             namespaces: groups.namespaces.clone(),
             settings: groups.settings.clone(),
             soaking: Soaking::default(),
+            proofs: Arc::default(),
+            catalogue: groups.catalogue.clone(),
+            server_clock: groups.server_clock.clone(),
             writer: ApprovalWriter::new(client.clone(), fence.clone(), None),
             publisher: Publisher::new(
                 client.clone(),
@@ -66,27 +79,16 @@ impl Approver {
     }
 
     /// Starts it: it works once this process leads and every input was seen once.
-    pub fn spawn(
-        self,
-        tasks: &mut Tasks,
-        states: Vec<watch::Receiver<WatchState>>,
-        workers: u16,
-        stop: CancellationToken,
-    ) {
+    pub fn spawn(self, tasks: &mut Tasks, inputs: Inputs, workers: u16, stop: CancellationToken) {
         tasks.spawn(
             "settings for the auto-approver",
             endless(follow_settings(Arc::clone(&self.context))),
         );
-        tasks.spawn(NAME, run(self, states, workers, stop));
+        tasks.spawn(NAME, run(self, inputs, workers, stop));
     }
 }
 
-async fn run(
-    approver: Approver,
-    states: Vec<watch::Receiver<WatchState>>,
-    workers: u16,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
+async fn run(approver: Approver, inputs: Inputs, workers: u16, stop: CancellationToken) -> anyhow::Result<()> {
     let Approver { context, mut wakes } = approver;
     loop {
         tokio::select! {
@@ -97,7 +99,12 @@ async fn run(
             _ = wakes.next() => {}
         }
     }
-    for mut state in states {
+    let Inputs { watches, mut known } = inputs;
+    tokio::select! {
+        loaded = known.wait_for(|loaded| *loaded) => drop(loaded?),
+        () = stop.cancelled() => return Ok(()),
+    }
+    for mut state in watches {
         tokio::select! {
             followed = state.wait_for(|state| *state == WatchState::Following) => drop(followed?),
             () = stop.cancelled() => return Ok(()),
@@ -140,6 +147,14 @@ fn look_at_proof(context: &Context, group: &InstanceGroup, gone: bool) {
         })
     });
     let changed = context.soaking.saw(&name, proof.as_ref());
+    if let Some(ended) = changed.ended {
+        let span = Soaked {
+            group: format!("{}/{}", name.0, name.1),
+            since: ended.since,
+            until: clock::now(),
+        };
+        context.proofs.ended(&ended.schedule, &ended.image, span);
+    }
     for (namespace, name) in changed.waiting {
         context.wakes.wake(&namespace, &name);
     }

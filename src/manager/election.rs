@@ -34,6 +34,8 @@ pub struct Leadership {
     pub fence: Fence,
     /// How the Lease fares, for readiness; `None` without an election.
     pub state: Option<watch::Receiver<WatchState>>,
+    /// Namespace of the operator's own objects, where it is known.
+    pub namespace: Option<String>,
     part: Option<Part>,
     release: CancellationToken,
 }
@@ -56,9 +58,12 @@ impl Leadership {
         let release = CancellationToken::new();
         if !arguments.leader_elect {
             warn!("no leader election: no other process may run for these groups");
+            let home = arguments.leader_elect_resource_namespace.as_deref();
+            let pod = std::env::var("POD_NAMESPACE").ok();
             return Ok(Self {
                 fence: Fence::always(),
                 state: None,
+                namespace: namespace(home, pod.as_deref(), Path::new(NAMESPACE_FILE)).ok(),
                 part: None,
                 release,
             });
@@ -74,6 +79,7 @@ impl Leadership {
             std::env::var("POD_NAMESPACE").ok().as_deref(),
             Path::new(NAMESPACE_FILE),
         )?;
+        let home = namespace.clone();
         let (keeper, fence) = fence();
         let (reporter, state) = watch::channel(WatchState::Starting);
         let part = Part {
@@ -86,6 +92,7 @@ impl Leadership {
         Ok(Self {
             fence,
             state: Some(state),
+            namespace: Some(home),
             part: Some(part),
             release,
         })

@@ -6,6 +6,7 @@
 
 mod approver;
 mod election;
+mod evidence;
 mod pollers;
 mod tasks;
 mod watches;
@@ -28,6 +29,7 @@ use crate::aws::catalogue::Catalogue;
 use crate::aws::clusters::Clusters;
 use crate::aws::inventory::Inventory;
 use crate::aws::lookups::Lookups;
+use crate::aws::server_clock::OverheardClock;
 use crate::aws::{Connection, ConnectionSettings};
 use crate::cli::RunArguments;
 use crate::clock;
@@ -48,15 +50,15 @@ use crate::controllers::backoff::Backoff;
 use crate::controllers::instance_group::answers::Answers;
 use crate::controllers::instance_group::context::{Context, GuardedGroup, Wakes};
 use crate::controllers::instance_group::followers::{Followed, Followers};
-use crate::controllers::instance_group::orphans::Orphans;
+use crate::controllers::instance_group::orphans::{Found, Orphans};
 use crate::controllers::instance_group::slots::Slots;
 use crate::controllers::instance_group::terminations::Terminations;
 use crate::controllers::instance_group::{self, NAME, standby};
 use crate::controllers::settings;
-use crate::controllers::unreadable::Unreadable;
+use crate::controllers::unreadable::{Unreadable, Untold};
 use crate::fence::Fence;
 use crate::metrics::{Metrics, ReconcileMetrics, UpgradeMetrics};
-use approver::Approver;
+use approver::{Approver, Inputs};
 use election::Leadership;
 use tasks::Tasks;
 use watches::{Hearers, Watches};
@@ -86,10 +88,12 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     let mut metrics = Metrics::new();
     let reconciles = metrics.reconciles(NAME);
     let approvals = metrics.reconciles(auto_approver::NAME);
+    let overheard = OverheardClock::new(Arc::new(clock::now));
     let connection = Connection::connect(&ConnectionSettings {
         region: arguments.aws_region.clone(),
         max_attempts: arguments.max_api_retries,
         fence: leadership.fence.clone(),
+        clock: overheard.clone(),
         observer: Some(metrics.aws_observer()),
         ..ConnectionSettings::default()
     })
@@ -119,6 +123,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         orphans,
         stop: stop.clone(),
         fence: leadership.fence.clone(),
+        server_clock: overheard,
         metrics: reconciles,
         upgrades: metrics.upgrades(),
     };
@@ -126,17 +131,12 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         let pods = pods(&client, itself);
         context(&arguments, &client, connection, &watches, pods, parts)
     });
-    tasks.spawn(
-        "objects that cannot be read",
-        tasks::endless(untold.tell(context.publisher.clone(), context.fence.clone())),
-    );
-    tasks.spawn(
-        "requests without a group",
-        tasks::endless(found.release(Arc::clone(&context))),
-    );
-    tell_settings(&mut tasks, &context, &metrics);
+    tell(&mut tasks, &context, &metrics, untold, found);
     let approver = enabled(&arguments.controllers, auto_approver::NAME)
         .then(|| Approver::new(&context, &client, &instance(), approvals));
+    let proofs = approver.as_ref().map(|approver| Arc::clone(&approver.context.proofs));
+    let home = leadership.namespace.as_deref().unwrap_or(&arguments.config_namespace);
+    let known = evidence::spawn(&mut tasks, &context, &client, home, proofs);
     let hearers = Hearers {
         groups: Arc::clone(&context),
         approver: approver.as_ref().map(|approver| Arc::clone(&approver.context)),
@@ -148,7 +148,9 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         .filter(|name| enabled(&arguments.controllers, name))
         .collect();
     if let Some(approver) = approver {
-        approver.spawn(&mut tasks, states.clone(), arguments.max_workers, stop.clone());
+        let watches = states.clone();
+        let inputs = Inputs { watches, known };
+        approver.spawn(&mut tasks, inputs, arguments.max_workers, stop.clone());
     }
     if running.contains(&NAME) {
         tasks.spawn(
@@ -175,8 +177,17 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     }
 }
 
-/// Tells people about the settings.
-fn tell_settings(tasks: &mut Tasks, context: &Context, metrics: &Metrics) {
+/// Tells people what is found: objects that cannot be read, requests without a group, the settings.
+fn tell(tasks: &mut Tasks, context: &Arc<Context>, metrics: &Metrics, untold: Untold, found: Found) {
+    let (publisher, fence) = (context.publisher.clone(), context.fence.clone());
+    tasks.spawn(
+        "objects that cannot be read",
+        tasks::endless(untold.tell(publisher, fence)),
+    );
+    tasks.spawn(
+        "requests without a group",
+        tasks::endless(found.release(Arc::clone(context))),
+    );
     let (seen, publisher) = (context.settings.follow(), context.publisher.clone());
     let tell = settings::tell(seen, publisher, context.fence.clone(), metrics.settings());
     tasks.spawn("settings told", tasks::endless(tell));
@@ -189,6 +200,7 @@ struct Parts {
     orphans: Orphans,
     stop: CancellationToken,
     fence: Fence,
+    server_clock: OverheardClock,
     metrics: ReconcileMetrics,
     upgrades: UpgradeMetrics,
 }
@@ -218,6 +230,7 @@ fn context(
         orphans,
         stop,
         fence,
+        server_clock,
         metrics,
         upgrades,
     } = parts;
@@ -243,6 +256,7 @@ fn context(
         publisher: Publisher::new(client.clone(), fence.clone(), "sluice/instance-group", instance()),
         inventory: Inventory::new(&connection),
         catalogue: Catalogue::new(&connection, arguments.image_poll_interval, Arc::new(clock::now)),
+        server_clock,
         clusters: Clusters::new(&connection, arguments.image_poll_interval),
         lookups: Lookups::new(&connection),
         connection,

@@ -16,7 +16,7 @@ use super::approver;
 use super::tasks::{Tasks, endless};
 use crate::admin::Readiness;
 use crate::cluster::stores::{WatchState, Watched, find, trim_metadata};
-use crate::cluster::{budgets, nodes};
+use crate::cluster::{budgets, nodes, requests as kept_requests};
 use crate::controllers::auto_approver::context::Context as ApproverContext;
 use crate::controllers::instance_group::context::{Context, GuardedGroup, GuardedRequest};
 use crate::controllers::instance_group::followers::Followed;
@@ -183,7 +183,7 @@ fn watch_requests(
     let api = Api::all(client.clone());
     tasks.spawn(
         "watch of upgrade requests",
-        endless(requests.follow(api, watcher::Config::default(), trim_metadata, touched, relisted)),
+        endless(requests.follow(api, watcher::Config::default(), kept_requests::trim, touched, relisted)),
     );
 }
 

@@ -4,6 +4,7 @@
 //! tested with tables, and a whole rollout can be read as a transcript. It imports `api` only.
 
 pub mod approval;
+pub mod evidence;
 pub mod facts;
 pub mod group;
 pub mod image;

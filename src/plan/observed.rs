@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::evidence::ParameterHistory;
 use super::facts::workload::Pod;
 use super::facts::{
     AutoScalingGroup, Cluster, Fact, FailedActivity, Failure, FailureClass, Image, InstanceProfile, InstanceType,
@@ -46,6 +47,8 @@ pub struct Observed {
     pub template: Fact<LaunchTemplate>,
     /// What rendering needs.
     pub look_ups: LookUps,
+    /// Values of parameters over time, by name.
+    pub histories: BTreeMap<String, ParameterHistory>,
     /// SSM parameters by name.
     pub parameters: BTreeMap<String, Fact<Parameter>>,
     /// Images by id.

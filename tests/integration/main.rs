@@ -13,4 +13,5 @@ mod leadership;
 mod operator;
 mod rollouts;
 mod running;
+mod schedules;
 mod testbed_itself;

@@ -3,7 +3,6 @@
 //! Owns one reading of each parameter and image per interval, whatever the number of groups that follow it, and
 //! when each value was first seen. Must not decide which image a group gets.
 
-mod history;
 mod reads;
 
 #[cfg(test)]
@@ -27,9 +26,8 @@ use super::error::failure;
 use super::images::IMAGES_A_CALL;
 use super::keeper::Keeper;
 use super::parameters::NAMES_A_CALL;
+use crate::plan::evidence::ParameterHistory;
 use crate::plan::facts::{Fact, Failure, FailureClass, Image, Parameter};
-
-pub use self::history::{ParameterHistory, SeenValue};
 
 /// How the catalogue tells the time of day, for "first seen".
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use pretty_assertions::assert_eq;
 
 use super::*;
+use crate::plan::evidence::SeenValue;
 
 const INTERVAL: Duration = Duration::from_mins(5);
 

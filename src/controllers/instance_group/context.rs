@@ -24,6 +24,7 @@ use crate::aws::catalogue::{self, Catalogue};
 use crate::aws::clusters::Clusters;
 use crate::aws::inventory::Inventory;
 use crate::aws::lookups::Lookups;
+use crate::aws::server_clock::OverheardClock;
 use crate::cluster::budgets::BudgetIndex;
 use crate::cluster::events::Publisher;
 use crate::cluster::evictions::Evictions;
@@ -92,6 +93,8 @@ pub struct Context {
     pub inventory: Inventory,
     /// Parameters and images.
     pub catalogue: Catalogue,
+    /// AWS's clock.
+    pub server_clock: OverheardClock,
     /// EKS clusters.
     pub clusters: Clusters,
     /// Subnets, security groups, types, profiles.

@@ -51,7 +51,8 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> (Observed, BTr
         kept_versions: context.kept_versions,
         settings,
         namespace_labels: context.namespace_labels(&namespace),
-        clock_skew: None,
+        clock_skew: context.server_clock.skew(),
+        histories: BTreeMap::new(),
         requests,
         nodes,
         troubles: troubles(context),
@@ -238,6 +239,9 @@ async fn look_up(context: &Context, wanted: &Wanted, observed: &mut Observed, fo
             if let Fact::Found(Parameter { value, .. }) = &parameter {
                 images.insert(value.clone());
             }
+            observed
+                .histories
+                .extend(context.catalogue.history(&name).map(|history| (name.clone(), history)));
             observed.parameters.insert(name, parameter);
         }
         Err(_) => {}

@@ -49,10 +49,23 @@ pub fn reason(observed: &Observed, standing: &Standing<'_>, target: &Target) -> 
         };
     }
     match (image_differs, spec_differs) {
+        (true, false) if goes_back(observed, standing, target) => UpgradeReason::ImageRollback,
         (true, true) => UpgradeReason::Multiple,
         (true, false) => UpgradeReason::ImageDrift,
         (false, _) => UpgradeReason::SpecDrift,
     }
+}
+
+/// Whether AWS itself went back: the parameter has a value that it had before what runs, and that is older.
+fn goes_back(observed: &Observed, standing: &Standing<'_>, target: &Target) -> bool {
+    let Some((runs, parameter)) = standing.approved.image_id.as_deref().zip(target.parameter.as_ref()) else {
+        return false;
+    };
+    let history = observed.histories.get(&parameter.name);
+    let returned = history.is_some_and(|history| history.went_back(&target.image.id, runs));
+    let older = created_at(observed, Some(runs)).zip(target.image.created_at);
+    // An image that AWS withdrew may have taken its date along; the parameter's own past tells then.
+    returned && older.is_none_or(|(runs, target)| target < runs)
 }
 
 /// The request for a target.

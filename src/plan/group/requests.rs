@@ -4,14 +4,14 @@
 //! when a transition is due; gate and rollout do. The decision block is a person's and is never written here.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, Time};
 
-use crate::api::Reason;
 use crate::api::instance_group::{BlockReason, BlockedTarget, HistoryEntry, HistoryResult};
 use crate::api::upgrade_request::{
     Decision, DecisionAction, InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestStatus, NodeCounts, Phase,
     UpgradeFailure, WaitsFor,
 };
+use crate::api::{Reason, field_manager};
 use crate::plan::naming::block_key;
 use crate::plan::rollout::drain::seconds;
 use crate::plan::step::{Action, Notice, RequestMove, RequestRef, Wait};
@@ -52,6 +52,30 @@ pub fn approve_command(request: &InstanceGroupUpgradeRequest) -> String {
     )
 }
 
+/// Which way a decision came: the schedule's name where the auto-approver took it, else the program that wrote the field, by
+/// the name that it goes by at the API server.
+fn via(request: &InstanceGroupUpgradeRequest, action: DecisionAction) -> String {
+    let field = match action {
+        DecisionAction::Approved | DecisionAction::Withdrawn => "f:approved",
+        DecisionAction::Denied => "f:denied",
+        DecisionAction::Cancelled => "f:cancelled",
+        DecisionAction::Urgent | DecisionAction::NotUrgent => "f:urgent",
+    };
+    let owns = |entry: &&ManagedFieldsEntry| {
+        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0["f:spec"][field]);
+        fields.is_some_and(|found| !found.is_null())
+    };
+    let manager = request.metadata.managed_fields.iter().flatten().find(owns);
+    match manager.and_then(|entry| entry.manager.as_deref()) {
+        Some(field_manager::AUTO_APPROVER) => {
+            let policy = request.status.as_ref().and_then(|status| status.policy.as_deref());
+            format!("schedule {}", policy.unwrap_or("unknown"))
+        }
+        Some(manager) => manager.to_owned(),
+        None => "unknown".to_owned(),
+    }
+}
+
 fn stamp(draft: &Draft<'_>, request: &InstanceGroupUpgradeRequest, action: DecisionAction) -> Decision {
     let optional = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     Decision {
@@ -59,7 +83,7 @@ fn stamp(draft: &Draft<'_>, request: &InstanceGroupUpgradeRequest, action: Decis
         action,
         by: optional(&request.spec.approved_by),
         verified: Some(false),
-        via: Some("spec".to_owned()),
+        via: Some(via(request, action)),
         reason: optional(&request.spec.decision_reason),
     }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
+use super::evidence::ParameterHistory;
 use super::facts::workload::Pod;
 use super::facts::{
     AutoScalingGroup, Fact, FailedActivity, Failure, FailureClass, Image, LaunchTemplate, Node, Parameter,
@@ -40,6 +41,8 @@ pub struct World {
     pub template: Option<LaunchTemplate>,
     /// What rendering needs.
     pub look_ups: LookUps,
+    /// Values of parameters over time.
+    pub histories: BTreeMap<String, ParameterHistory>,
     /// Parameters by name.
     pub parameters: BTreeMap<String, Fact<Parameter>>,
     /// Images by id.
@@ -111,6 +114,7 @@ impl World {
             scaling_group: None,
             template: None,
             look_ups: look_ups(),
+            histories: BTreeMap::new(),
             parameters: BTreeMap::new(),
             images: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -176,6 +180,7 @@ impl World {
                 (None, None) => Fact::NotFound,
             },
             look_ups: self.look_ups.clone(),
+            histories: self.histories.clone(),
             parameters: self.parameters.clone(),
             images: self.images.clone(),
             nodes: self.nodes.clone(),
@@ -321,6 +326,10 @@ impl World {
             version,
             last_modified: Some(self.now),
         };
+        self.histories
+            .entry(name.to_owned())
+            .or_default()
+            .seen(&parameter, self.now);
         self.parameters.insert(name.to_owned(), Fact::Found(parameter));
         self.say(&format!("recommended image: {id}"));
     }

@@ -10,7 +10,7 @@ use super::{actions, apply, condition, example, group_ready, group_until, instal
 use super::{recommend, start, writes};
 use crate::testbed::Testbed;
 
-const KEYS: [&str; 2] = ["upgrades", "boundaries"];
+const KEYS: [&str; 2] = ["conditionals", "boundaries"];
 
 async fn set(testbed: &Testbed, data: Value) -> Result<()> {
     let change = json!({"data": data}).to_string();
@@ -59,8 +59,8 @@ async fn a_settings_key_holds_everything_up_but_a_deletion_until_it_goes() -> Re
     group_ready(&testbed, "goes").await?;
 
     let before = testbed.aws().last_sequence().await?;
-    set(&testbed, json!({"upgrades": "freeze: true"})).await?;
-    waits_for(&testbed, "stays", "upgrades").await?;
+    set(&testbed, json!({"conditionals": "x"})).await?;
+    waits_for(&testbed, "stays", "conditionals").await?;
     patch(&testbed, "stays", json!({"spec": {"eks": {"minSize": 4}}})).await?;
     patch(
         &testbed,
@@ -70,9 +70,9 @@ async fn a_settings_key_holds_everything_up_but_a_deletion_until_it_goes() -> Re
     .await?;
     apply(&testbed, &example("locked-group.yaml", "comes")?).await?;
     for name in ["stays", "goes", "comes"] {
-        waits_for(&testbed, name, "upgrades").await?;
+        waits_for(&testbed, name, "conditionals").await?;
     }
-    set(&testbed, json!({"upgrades": null, "boundaries": "x"})).await?;
+    set(&testbed, json!({"conditionals": null, "boundaries": "x"})).await?;
     for name in ["stays", "goes", "comes"] {
         waits_for(&testbed, name, "boundaries").await?;
     }

@@ -22,6 +22,9 @@ pub struct SeenValue {
     /// When SSM says that it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<Timestamp>,
+    /// What SSM said when the value was first seen: its age counts from there, however often it is put again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aged_from: Option<Timestamp>,
     /// When it was first seen here.
     pub first_seen: Timestamp,
 }
@@ -38,9 +41,36 @@ pub struct ParameterHistory {
     pub earlier: Vec<SeenValue>,
 }
 
+impl SeenValue {
+    /// Takes over the earlier of two sights of the same value.
+    fn follow_on(&mut self, other: &Self) {
+        if other.first_seen <= self.first_seen {
+            self.first_seen = other.first_seen;
+            self.aged_from = other.aged_from.or(other.last_modified);
+        }
+    }
+}
+
 impl ParameterHistory {
+    /// What is known of a value.
+    #[must_use]
+    pub fn of(&self, value: &str) -> Option<&SeenValue> {
+        let all = self.current.iter().chain(&self.earlier);
+        all.into_iter().find(|seen| seen.value == value)
+    }
+
+    /// Whether the present value is one that was there before another, and older than that: the parameter went back.
+    #[must_use]
+    pub fn went_back(&self, to: &str, from: &str) -> bool {
+        let current = self.current.as_ref().filter(|current| current.value == to);
+        let left = self.earlier.iter().find(|seen| seen.value == from);
+        current
+            .zip(left)
+            .is_some_and(|(current, left)| current.first_seen < left.first_seen)
+    }
+
     /// Notes what was read at this time.
-    pub(super) fn seen(&mut self, parameter: &Parameter, now: Timestamp) {
+    pub fn seen(&mut self, parameter: &Parameter, now: Timestamp) {
         if let Some(current) = &mut self.current
             && current.value == parameter.value
         {
@@ -51,18 +81,22 @@ impl ParameterHistory {
         self.earlier.splice(0..0, self.current.take());
         // A value that came back was first seen when it was there before.
         let before = self.earlier.iter().position(|seen| seen.value == parameter.value);
-        let first_seen = before.map_or(now, |place| self.earlier.remove(place).first_seen);
+        let before = before.map(|place| self.earlier.remove(place));
+        let (first_seen, aged_from) = before.map_or((now, parameter.last_modified), |seen| {
+            (seen.first_seen, seen.aged_from.or(seen.last_modified))
+        });
         self.earlier.truncate(EARLIER);
         self.current = Some(SeenValue {
             value: parameter.value.clone(),
             version: parameter.version,
             last_modified: parameter.last_modified,
+            aged_from,
             first_seen,
         });
     }
 
     /// Puts this history after an earlier one of the same parameter.
-    pub(super) fn after(&mut self, earlier: Self) {
+    pub fn after(&mut self, earlier: Self) {
         let Some(current) = &mut self.current else {
             *self = earlier;
             return;
@@ -70,9 +104,9 @@ impl ParameterHistory {
         let before: Vec<SeenValue> = earlier.current.into_iter().chain(earlier.earlier).collect();
         for seen in before {
             if seen.value == current.value {
-                current.first_seen = current.first_seen.min(seen.first_seen);
+                current.follow_on(&seen);
             } else if let Some(known) = self.earlier.iter_mut().find(|known| known.value == seen.value) {
-                known.first_seen = known.first_seen.min(seen.first_seen);
+                known.follow_on(&seen);
             } else {
                 self.earlier.push(seen);
             }
@@ -138,6 +172,45 @@ mod tests {
         history.seen(&reading("c", 3), at(10));
         history.after(earlier);
         assert_eq!(times(&history), [("c", 10), ("b", 2), ("a", 1)]);
+    }
+
+    /// Age belongs to the pair of parameter and value: neither putting it again nor its return restarts it.
+    #[test]
+    fn a_value_ages_from_its_first_sight() {
+        let dated = |value: &str, version: i64| Parameter {
+            last_modified: Some(at(version * 10)),
+            ..reading(value, version)
+        };
+        let mut history = ParameterHistory::default();
+        for (value, version) in [("a", 1), ("a", 2), ("b", 3), ("a", 4), ("a", 5)] {
+            history.seen(&dated(value, version), at(version * 10 + 1));
+        }
+        let seen = history.of("a").unwrap();
+        assert_eq!(
+            (seen.aged_from, seen.last_modified, seen.first_seen),
+            (Some(at(10)), Some(at(50)), at(11))
+        );
+        let mut restarted = ParameterHistory::default();
+        restarted.seen(&dated("a", 6), at(70));
+        restarted.after(history);
+        let seen = restarted.of("a").unwrap();
+        assert_eq!(
+            (seen.aged_from, seen.last_modified, seen.first_seen),
+            (Some(at(10)), Some(at(60)), at(11))
+        );
+    }
+
+    #[test]
+    fn going_back_is_told_from_going_on() {
+        let mut history = ParameterHistory::default();
+        for (value, second) in [("a", 1), ("b", 2)] {
+            history.seen(&reading(value, second), at(second));
+        }
+        assert!(!history.went_back("b", "a") && !history.went_back("a", "b"));
+        history.seen(&reading("a", 3), at(3));
+        assert!(history.went_back("a", "b") && !history.went_back("a", "c") && !history.went_back("a", "a"));
+        history.seen(&reading("c", 4), at(4));
+        assert!(!history.went_back("c", "b"));
     }
 
     #[test]
