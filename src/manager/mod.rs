@@ -143,6 +143,8 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     };
     watches.spawn(&mut tasks, &client, &hearers, &arguments.config_namespace);
     pollers::spawn(&mut tasks, &context, &arguments, &stop);
+    #[cfg(feature = "testing")]
+    let approver_context = approver.as_ref().map(|approver| Arc::clone(&approver.context));
     let running: Vec<&'static str> = CONTROLLERS
         .into_iter()
         .filter(|name| enabled(&arguments.controllers, name))
@@ -152,6 +154,11 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         let inputs = Inputs { watches, known };
         approver.spawn(&mut tasks, inputs, arguments.max_workers, stop.clone());
     }
+    #[cfg(feature = "testing")]
+    tasks.spawn(
+        "clock for tests",
+        tasks::endless(follow_clock(Arc::clone(&context), approver_context)),
+    );
     if running.contains(&NAME) {
         tasks.spawn(
             NAME,
@@ -161,18 +168,38 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
 
     tokio::select! {
         ended = tasks.first() => Err(ended),
-        () = asked_to_stop => {
-            info!("asked to stop: finishing what is under way");
-            stop.cancel();
-            // A controller ends when its reconciles are done; watches are simply dropped.
-            for name in running {
-                let ended = tokio::time::timeout(GRACE, tasks.ended(name)).await;
-                // The Lease is not given back then: somebody still writes.
-                ended.map_err(|_| anyhow!("reconciles did not finish within {} s", GRACE.as_secs()))??;
-            }
-            leadership.give_back(&mut tasks).await?;
-            info!("sluice stops");
-            Ok(())
+        () = asked_to_stop => end_well(tasks, leadership, &running, &stop).await,
+    }
+}
+
+/// The order of a good end: no new work, what is under way, the Lease.
+async fn end_well(
+    mut tasks: Tasks,
+    leadership: Leadership,
+    running: &[&'static str],
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
+    info!("asked to stop: finishing what is under way");
+    stop.cancel();
+    // A controller ends when its reconciles are done; watches are simply dropped.
+    for name in running {
+        let ended = tokio::time::timeout(GRACE, tasks.ended(name)).await;
+        // The Lease is not given back then: somebody still writes.
+        ended.map_err(|_| anyhow!("reconciles did not finish within {} s", GRACE.as_secs()))??;
+    }
+    leadership.give_back(&mut tasks).await?;
+    info!("sluice stops");
+    Ok(())
+}
+
+/// A clock that was put concerns everybody who waits for a time.
+#[cfg(feature = "testing")]
+async fn follow_clock(groups: Arc<Context>, approver: Option<Arc<auto_approver::context::Context>>) {
+    let mut changes = clock::testing::changes();
+    while changes.changed().await.is_ok() {
+        groups.wake_all();
+        if let Some(approver) = &approver {
+            auto_approver::wake_all(approver);
         }
     }
 }

@@ -9,6 +9,7 @@ mod testbed;
 mod bad_image;
 mod stage;
 mod story;
+mod tiers;
 
 use std::process::ExitCode;
 

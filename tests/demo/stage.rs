@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::testbed::installation::HOME;
 use crate::testbed::{Installation, NodeOptions, NodeSimulator, Operator, Testbed, TestbedOptions};
@@ -16,6 +16,7 @@ pub struct Stage {
     nodes: NodeSimulator,
     step: String,
     started: Instant,
+    looks: u64,
 }
 
 impl Stage {
@@ -48,6 +49,7 @@ impl Stage {
             nodes,
             step: String::new(),
             started,
+            looks: 0,
         })
     }
 
@@ -83,6 +85,32 @@ impl Stage {
         let answer = self.testbed.kubectl(arguments).await?.success()?;
         answer.lines().for_each(|line| println!("  {line}"));
         Ok(answer)
+    }
+
+    /// Puts both clocks, the operator's and AWS's, so many hours ahead of the machine's.
+    pub async fn put_clock(&mut self, hours: i64) -> Result<()> {
+        self.looks = self.looks().await?;
+        self.testbed.aws().set_clock_offset(hours * 3600).await?;
+        self.operator.put_clock(&format!("{hours}h")).await?;
+        println!("   the clocks of the operator and of AWS are {hours} h ahead");
+        Ok(())
+    }
+
+    /// How often the auto-approver has looked at a request.
+    async fn looks(&self) -> Result<u64> {
+        let (_, metrics) = self.operator.get("/metrics").await?;
+        let lines = metrics
+            .lines()
+            .filter(|line| line.starts_with("sluice_reconciles_total"));
+        let approver = lines.filter(|line| line.contains("auto-approver"));
+        Ok(approver
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+            .sum())
+    }
+
+    /// Whether it has looked at the two that wait since the clock was put.
+    pub async fn looked_since_the_clock(&self) -> Result<bool> {
+        Ok(self.looks().await? >= self.looks + 2)
     }
 
     /// The end of the operator's log.

@@ -11,11 +11,13 @@ use crate::bad_image;
 use crate::stage::Stage;
 use crate::testbed::availability::Availability;
 use crate::testbed::deployment::Workload;
+use crate::tiers;
 
 /// The parameter behind `latest` for the demo's cluster.
-const PARAMETER: &str = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id";
+pub const PARAMETER: &str =
+    "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id";
 /// How long a step may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The group of the story.
 const GROUP: [&str; 4] = ["-n", "team", "instancegroup", "workers"];
 
@@ -38,6 +40,7 @@ pub async fn play(stage: &mut Stage) -> Result<()> {
     verdict(stage, &request, before_approval).await?;
     aftermath(stage, &old, &new).await?;
     bad_image::play(stage, &new).await?;
+    tiers::play(stage, &new).await?;
     served(stage, &web, available).await?;
     cleared(stage).await
 }

@@ -87,6 +87,20 @@ impl Operator {
         Ok((response.status().as_u16(), response.text().await?))
     }
 
+    /// Puts its clock ahead of the machine's by a length such as `48h`; a build with the feature `testing` only.
+    pub async fn put_clock(&self, ahead: &str) -> Result<()> {
+        let port = self
+            .port
+            .context("the operator's port is not known before `up` or `ready`")?;
+        let http = reqwest::Client::builder().no_proxy().build()?;
+        let put = http
+            .post(format!("http://127.0.0.1:{port}/testing/clock"))
+            .body(ahead.to_owned());
+        let answer = put.send().await?;
+        ensure!(answer.status().is_success(), "{}", answer.text().await?);
+        Ok(())
+    }
+
     /// SIGTERM, and how it ended; an error if it does not end in time.
     pub async fn terminate(&self, deadline: Duration) -> Result<ExitStatus> {
         self.process.terminate(deadline).await
