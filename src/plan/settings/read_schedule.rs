@@ -13,7 +13,7 @@ use super::read_scope::scope;
 use super::tree::{Fields, Item, Mistakes};
 use super::{Basis, ImageRule, OnNewer, Rule, Schedule, Scope, Soak};
 use crate::plan::approval::MANUAL;
-use crate::plan::windows::{Kind, Repeats, When, Window};
+use crate::plan::windows::{self, Kind, Repeats, When, Window};
 
 /// How long a request is open at least where a rule waits at all.
 const SETTLE: SignedDuration = SignedDuration::from_mins(10);
@@ -206,7 +206,7 @@ fn zone(fields: &Fields, mistakes: &mut Mistakes) -> Option<TimeZone> {
         return Some(TimeZone::UTC);
     };
     let name = item.text(mistakes)?;
-    let zone = TimeZone::get(&name).ok();
+    let zone = windows::zone(&name);
     if zone.is_none() {
         item.mistake(
             mistakes,

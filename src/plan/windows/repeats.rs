@@ -1,26 +1,33 @@
 //! Windows that come again and again: a cron expression and how long each lasts.
 //!
-//! Owns when they start where clocks are put forward and back: a start in an hour that is skipped does not happen, one in an
-//! hour that comes twice happens once, the first time. The expression itself is read by a library, on plain local times.
+//! Owns when they start where clocks are put forward and back. The expression is read by a library and asked on plain local
+//! times, because its own rules for such hours differ between expressions. Must not weigh windows against each other.
+
+use std::fmt;
 
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
-use jiff::civil::DateTime;
+use jiff::civil::{DateTime, Time, date};
 use jiff::tz::{AmbiguousOffset, TimeZone};
-use jiff::{SignedDuration, Timestamp, Zoned};
+use jiff::{SignedDuration, Span, Timestamp};
 
-/// Further than that no zone puts its clock at once (Antarctica/Troll: 2 h; Samoa skipped a day, and the islands of the date
-/// line changed by that, too).
-const LARGEST_SHIFT: SignedDuration = SignedDuration::from_hours(25);
+/// Starts looked at before a search is given up: all of them can lie in hours that the clock skips.
+const STARTS: usize = 2_000;
 
-/// Starts looked at around a change of the clock. A change is at most a day, and a start a minute the densest.
-const STARTS: usize = 4_000;
+const MONTHS: &[&str] = &[
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
+
+const WEEKDAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat", "l"];
 
 /// A window that comes again and again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeats {
+    expression: String,
     cron: Box<Cron>,
     lasts: SignedDuration,
+    /// The last start of a day, if all of a day touch each other.
+    last_of_a_run: Option<Time>,
 }
 
 impl Repeats {
@@ -29,93 +36,87 @@ impl Repeats {
     /// # Errors
     /// What is wrong with the expression, in words.
     pub fn parse(expression: &str, lasts: SignedDuration) -> Result<Self, String> {
+        meant(expression)?;
         let parser = CronParser::builder()
             .seconds(Seconds::Disallowed)
             .year(Year::Disallowed)
             .build();
         let cron = parser.parse(expression).map_err(|error| error.to_string())?;
-        let cron = Box::new(cron);
-        Ok(Self { cron, lasts })
-    }
-
-    /// How long each lasts.
-    #[must_use]
-    pub fn lasts(&self) -> SignedDuration {
-        self.lasts
-    }
-
-    /// The expression in English.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        self.cron.describe()
-    }
-
-    /// Until when it holds, if it holds now.
-    pub(super) fn covers(&self, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
-        let start = self.last_start(zone, now)?;
-        let end = start.saturating_add(self.lasts).unwrap_or(Timestamp::MAX);
-        (now < end).then_some(end)
-    }
-
-    /// The last start at or before this time.
-    fn last_start(&self, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
-        let around = Around::new(zone, now);
-        // The earliest start that could still last.
-        let oldest = zone.to_datetime(now.saturating_sub(self.lasts).unwrap_or(Timestamp::MIN));
-        let mut local = around.latest;
-        let mut inclusive = true;
-        let mut best: Option<(Timestamp, DateTime)> = None;
-        for _ in 0..STARTS {
-            let found = self
-                .cron
-                .find_previous_occurrence(&plain(local)?, inclusive)
-                .ok()?
-                .datetime();
-            inclusive = false;
-            local = found;
-            if let Some(start) = instant(zone, found).filter(|start| *start <= now)
-                && best.is_none_or(|(known, _)| start > known)
-            {
-                best = Some((start, found));
-            }
-            // Starts in order on the wall may be out of order in time only as far as a clock is put.
-            let done = best.is_some_and(|(_, at)| !around.shifts || at.duration_since(found) > LARGEST_SHIFT);
-            if done || oldest.duration_since(found) > LARGEST_SHIFT {
-                break;
-            }
+        let times = times(&cron);
+        let any_day = date(2000, 1, 1).at(0, 0, 0, 0);
+        if cron.find_next_occurrence(&any_day, true).is_err() {
+            return Err("no year has such a day".to_owned());
         }
-        best.map(|(start, _)| start)
+        let touch = times.windows(2).all(|pair| pair[0].duration_until(pair[1]) <= lasts);
+        Ok(Self {
+            expression: expression.to_owned(),
+            cron: Box::new(cron),
+            lasts,
+            last_of_a_run: times.last().copied().filter(|_| times.len() > 1 && touch),
+        })
+    }
+
+    /// Until when it holds at least, if it holds at this time.
+    pub(super) fn covers(&self, zone: &TimeZone, at: Timestamp) -> Option<Timestamp> {
+        // All last equally long: if one holds, the latest to start does.
+        let start = self.run(self.last_start(zone, at)?, zone);
+        let end = start.saturating_add(self.lasts).unwrap_or(Timestamp::MAX);
+        (at < end).then_some(end)
     }
 
     /// The first start after this time.
-    pub(super) fn next_start(&self, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
-        let around = Around::new(zone, now);
-        let mut local = around.earliest;
-        let mut best: Option<(Timestamp, DateTime)> = None;
-        for _ in 0..STARTS {
-            let Some(found) = self.next_local(local) else { break };
-            local = found;
-            if let Some(start) = instant(zone, found).filter(|start| *start > now)
-                && best.is_none_or(|(known, _)| start < known)
-            {
-                best = Some((start, found));
-            }
-            if best.is_some_and(|(_, at)| !around.shifts || found.duration_since(at) > LARGEST_SHIFT) {
-                break;
+    pub(super) fn next_start(&self, zone: &TimeZone, at: Timestamp) -> Option<Timestamp> {
+        let mut local = whole_seconds(zone.to_datetime(at));
+        for look in 0..STARTS {
+            local = self.cron.find_next_occurrence(&local, look == 0).ok()?;
+            // In an hour that comes twice, what the wall shows next may have been before.
+            if let Some(start) = instant(zone, local).filter(|start| *start > at) {
+                return Some(start);
             }
         }
-        best.map(|(start, _)| start)
+        None
     }
 
-    fn next_local(&self, after: DateTime) -> Option<DateTime> {
-        let found = self.cron.find_next_occurrence(&plain(after)?, false).ok()?;
-        Some(found.datetime())
+    /// The last start at or before this time that may matter.
+    fn last_start(&self, zone: &TimeZone, at: Timestamp) -> Option<Timestamp> {
+        let oldest = zone.to_datetime(at.saturating_sub(self.lasts).unwrap_or(Timestamp::MIN));
+        // No clock was ever put by more than a day.
+        let oldest = oldest.saturating_sub(Span::new().days(2));
+        let mut local = latest(zone, at);
+        for look in 0..STARTS {
+            local = self.cron.find_previous_occurrence(&local, look == 0).ok()?;
+            if local < oldest {
+                return None;
+            }
+            if let Some(start) = instant(zone, local).filter(|start| *start <= at) {
+                return Some(start);
+            }
+        }
+        None
+    }
+
+    /// The last start of that day, if the window holds from this one on without a break. So an expression with a start each
+    /// minute is walked day by day; days on which the clock is put are walked start by start.
+    fn run(&self, start: Timestamp, zone: &TimeZone) -> Timestamp {
+        let Some(last) = self.last_of_a_run else {
+            return start;
+        };
+        let day = zone.to_datetime(start).date();
+        let Ok(next) = day.tomorrow() else {
+            return start;
+        };
+        let (begin, end) = (super::begin(day, zone), super::begin(next, zone));
+        let even =
+            zone.to_offset(begin) == zone.to_offset(end) && end.duration_since(begin) == SignedDuration::from_hours(24);
+        let last = instant(zone, day.to_datetime(last)).filter(|_| even);
+        last.map_or(start, |last| last.max(start))
     }
 }
 
-/// A local time as the library reads it: in a zone whose clock is never put.
-fn plain(local: DateTime) -> Option<Zoned> {
-    local.to_zoned(TimeZone::UTC).ok()
+impl fmt::Display for Repeats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" for {:#}", self.expression, self.lasts)
+    }
 }
 
 /// The moment of a local time. None = the clock skips it. Of two the first.
@@ -127,25 +128,59 @@ fn instant(zone: &TimeZone, local: DateTime) -> Option<Timestamp> {
     }
 }
 
-/// The local times around a moment between which starts may be out of order.
-struct Around {
-    earliest: DateTime,
-    latest: DateTime,
-    shifts: bool,
+/// A local time after which nothing has come yet. In the second pass of an hour that comes twice that is not what the wall
+/// shows: the first pass went further.
+fn latest(zone: &TimeZone, at: Timestamp) -> DateTime {
+    let local = whole_seconds(zone.to_datetime(at));
+    match zone.to_ambiguous_timestamp(local).offset() {
+        AmbiguousOffset::Fold { before, after } if zone.to_offset(at) == after => {
+            let repeated = i64::from(before.seconds() - after.seconds());
+            local.saturating_add(SignedDuration::from_secs(repeated))
+        }
+        _ => local,
+    }
 }
 
-impl Around {
-    fn new(zone: &TimeZone, now: Timestamp) -> Self {
-        let local = zone.to_datetime(now);
-        let day = LARGEST_SHIFT;
-        let offsets = [now.saturating_sub(day), now.saturating_add(day)];
-        let here = zone.to_offset(now);
-        let shifts = offsets.into_iter().flatten().any(|time| zone.to_offset(time) != here);
-        let margin = if shifts { day } else { SignedDuration::ZERO };
-        Self {
-            earliest: local.saturating_sub(margin),
-            latest: local.saturating_add(margin),
-            shifts,
+fn whole_seconds(local: DateTime) -> DateTime {
+    local.with().subsec_nanosecond(0).build().unwrap_or(local)
+}
+
+/// The times of day of an expression, in order.
+fn times(cron: &Cron) -> Vec<Time> {
+    let (hours, minutes) = (cron.pattern.hours.values(), cron.pattern.minutes.values());
+    let pairs = hours
+        .iter()
+        .flat_map(|hour| minutes.iter().map(move |minute| (*hour, *minute)));
+    pairs
+        .filter_map(|(hour, minute)| Time::new(i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, 0, 0).ok())
+        .collect()
+}
+
+/// Refuses what the library takes in a sense that nobody means: months among weekdays, words within numbers, empty items.
+fn meant(expression: &str) -> Result<(), String> {
+    if expression.starts_with('@') {
+        return Ok(());
+    }
+    let fields: Vec<&str> = expression.split_whitespace().collect();
+    if fields.len() != 5 {
+        return Err(format!("it has {} fields", fields.len()));
+    }
+    let known: [&[&str]; 5] = [&[], &[], &["l", "w", "lw"], MONTHS, WEEKDAYS];
+    for (field, known) in fields.iter().zip(known) {
+        if field.split(',').any(str::is_empty) {
+            return Err(format!("{field} has an empty item"));
+        }
+        let field = field.to_lowercase();
+        let mut words = field.split(|letter: char| !letter.is_alphanumeric());
+        // Some letters belong to a number, as in 5l, the last Friday; names do not.
+        let odd = words.find(|word| {
+            let letters = word.trim_matches(|letter: char| letter.is_ascii_digit());
+            let fits = letters == *word || ["l", "w"].contains(&letters);
+            !letters.is_empty() && !(fits && known.contains(&letters))
+        });
+        if let Some(word) = odd {
+            return Err(format!("{word} means nothing at that place"));
         }
     }
+    Ok(())
 }
