@@ -24,8 +24,47 @@ pub struct Cli {
 pub enum Command {
     /// Run the operator.
     Run(Box<RunArguments>),
+    /// Replay image releases through settings, offline: who would have been upgraded when, and why not sooner.
+    Simulate(SimulateArguments),
     /// Print the custom resource definitions as YAML.
     Crds(CrdsArguments),
+}
+
+/// Arguments of `simulate`.
+#[derive(Debug, Args)]
+pub struct SimulateArguments {
+    /// The settings: a manifest of the config map, or the bare text of its key `upgrades`.
+    #[arg(long)]
+    pub settings: PathBuf,
+    /// The groups, with the labels of their namespaces.
+    #[arg(long)]
+    pub groups: PathBuf,
+    /// The releases: when, which image, when withdrawn.
+    #[arg(long)]
+    pub releases: PathBuf,
+    /// Show what was not done before this date or time; absent = the first release.
+    #[arg(long)]
+    pub from: Option<String>,
+    /// Replay until this date or time; absent = a month after the last release.
+    #[arg(long)]
+    pub to: Option<String>,
+    /// The fleet's cap where the settings name none.
+    #[arg(long, default_value = "10", value_parser = slots)]
+    pub max_concurrent_rollouts: usize,
+    /// What to print.
+    #[arg(long, short, value_enum, default_value = "text")]
+    pub output: SimulationFormat,
+}
+
+/// Forms of a simulation's report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum SimulationFormat {
+    /// A line for each group and release.
+    Text,
+    /// For programs.
+    Json,
+    /// A timeline as a picture.
+    Svg,
 }
 
 /// Arguments of `crds`.

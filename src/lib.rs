@@ -14,4 +14,5 @@ pub mod fence;
 pub mod manager;
 pub mod metrics;
 pub mod plan;
+pub mod simulate;
 pub mod telemetry;

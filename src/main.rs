@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Parser;
 use sluice::cli::{Cli, Command};
-use sluice::{api, manager, telemetry};
+use sluice::{api, manager, simulate, telemetry};
 
 fn main() -> ExitCode {
     match run() {
@@ -34,6 +34,7 @@ fn run() -> anyhow::Result<()> {
             runtime.shutdown_timeout(Duration::from_secs(1));
             ended
         }
+        Command::Simulate(arguments) => simulate::run(&arguments, &mut std::io::stdout().lock()),
         Command::Crds(arguments) => crds(arguments.directory.as_deref()),
     }
 }

@@ -15,6 +15,7 @@ pub mod observed;
 pub mod problem;
 pub mod rollout;
 pub mod settings;
+pub mod simulation;
 pub mod step;
 pub mod support;
 pub mod target;

@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["aws", "cluster", "clock"],
     &["telemetry"],
     &["metrics", "cli"],
+    &["simulate"],
     &["controllers"],
     &["admin"],
     &["manager"],

@@ -176,7 +176,7 @@ fn meant(expression: &str) -> Result<(), String> {
         let odd = words.find(|word| {
             let letters = word.trim_matches(|letter: char| letter.is_ascii_digit());
             let fits = letters == *word || ["l", "w"].contains(&letters);
-            !letters.is_empty() && !(fits && known.contains(&letters))
+            !(letters.is_empty() || fits && known.contains(&letters))
         });
         if let Some(word) = odd {
             return Err(format!("{word} means nothing at that place"));
