@@ -102,6 +102,9 @@ pub struct RunArguments {
     /// How many groups are rolled out at the same time, over the whole fleet.
     #[arg(long, env = "SLUICE_MAX_CONCURRENT_ROLLOUTS", default_value = "10", value_parser = slots)]
     pub max_concurrent_rollouts: usize,
+    /// Names of the admission policies by which the API server vouches for who decided.
+    #[command(flatten)]
+    pub policies: PolicyArguments,
     /// Name of the node that the operator runs on, so that it goes last; the chart sets it.
     #[arg(long, env = "NODE_NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub node_name: Option<String>,
@@ -129,6 +132,18 @@ pub struct RunArguments {
     /// What is logged, as `info` or `sluice=debug,info`.
     #[arg(long, env = "SLUICE_LOG_LEVEL", default_value = "info,kube_runtime=warn", value_parser = log_level)]
     pub log_level: String,
+}
+
+/// Arguments of `run` about admission policies; the chart sets them. Each binding has the name of its policy. Without both
+/// names no decision counts as verified.
+#[derive(Debug, Args)]
+pub struct PolicyArguments {
+    /// Name of the `ValidatingAdmissionPolicy` of upgrade requests.
+    #[arg(long, env = "SLUICE_REQUEST_POLICY_NAME", requires = "stamping_policy_name", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub request_policy_name: Option<String>,
+    /// Name of the `MutatingAdmissionPolicy` that writes who decided.
+    #[arg(long, env = "SLUICE_STAMPING_POLICY_NAME", requires = "request_policy_name", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub stamping_policy_name: Option<String>,
 }
 
 /// Arguments of `run` about leader election, in the words of kube-controller-manager.

@@ -15,6 +15,7 @@ pub mod node_writes;
 pub mod nodes;
 pub mod own_writes;
 pub mod pods;
+pub mod policies;
 pub mod requests;
 pub mod settings;
 pub mod stores;

@@ -42,6 +42,7 @@ use crate::cluster::node_writes::NodeWriter;
 use crate::cluster::nodes::NodeIndex;
 use crate::cluster::own_writes::OwnWrites;
 use crate::cluster::pods::PodWatches;
+use crate::cluster::policies::{PolicyNames, Vouching};
 use crate::cluster::requests::RequestWriter;
 use crate::cluster::settings::SettingsInForce;
 use crate::cluster::stores::WatchState;
@@ -274,6 +275,7 @@ fn context(
         orphans,
         terminations: Terminations::default(),
         answers: Answers::default(),
+        vouching: Vouching::new(client.clone(), policy_names(arguments)),
         slots: Slots::new(arguments.max_concurrent_rollouts),
         own_node: arguments.node_name.clone(),
         group_writer: GroupWriter::new(client.clone(), fence.clone()),
@@ -318,11 +320,24 @@ async fn controller(
         }
     }
     tokio::select! {
+        () = context.vouching.looked() => {}
+        () = stop.cancelled() => return Ok(()),
+    }
+    tokio::select! {
         () = standby::take_over(&context) => {}
         () = stop.cancelled() => return Ok(()),
     }
     instance_group::run(context, wakes, workers, stop.cancelled_owned()).await;
     Ok(())
+}
+
+/// The admission policies to look for.
+fn policy_names(arguments: &RunArguments) -> Option<PolicyNames> {
+    let names = &arguments.policies;
+    Some(PolicyNames {
+        request: names.request_policy_name.clone()?,
+        stamping: names.stamping_policy_name.clone()?,
+    })
 }
 
 /// Whether the flag's list runs a controller: the last entry that speaks of it holds.

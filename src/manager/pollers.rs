@@ -1,4 +1,4 @@
-//! The pollers of AWS, and what hands their changes on.
+//! The pollers of AWS and of our admission policies, and what hands their changes on.
 //!
 //! Owns which change wakes which groups. Must not read AWS itself.
 
@@ -38,6 +38,11 @@ pub fn spawn(tasks: &mut Tasks, context: &Arc<Context>, arguments: &RunArguments
     let (shared, stopped) = (Arc::clone(context), stop.clone());
     tasks.spawn("poller of clusters", async move {
         shared.clusters.run(stopped.clone()).await;
+        until(&stopped).await
+    });
+    let (shared, stopped) = (Arc::clone(context), stop.clone());
+    tasks.spawn("looks at admission policies", async move {
+        shared.vouching.run(stopped.clone()).await;
         until(&stopped).await
     });
     tasks.spawn("troubles of the pollers", endless(watch_troubles(Arc::clone(context))));

@@ -63,6 +63,8 @@ pub struct Observed {
     pub own_node: Option<String>,
     /// Whether the cluster has a Ready node that takes pods besides that one.
     pub refuge: bool,
+    /// Since when the API server vouches for the names of who decides; `None` = it does not, or nobody knows.
+    pub vouched_since: Option<Timestamp>,
     /// The fleet's slots for rollouts.
     pub slots: Slots,
     /// The last failed scaling activity, looked up only while instances are missing.

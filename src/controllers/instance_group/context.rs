@@ -33,6 +33,7 @@ use crate::cluster::node_writes::NodeWriter;
 use crate::cluster::nodes::NodeIndex;
 use crate::cluster::own_writes::OwnWrites;
 use crate::cluster::pods::PodWatches;
+use crate::cluster::policies::Vouching;
 use crate::cluster::requests::RequestWriter;
 use crate::cluster::settings::SettingsInForce;
 use crate::cluster::stores::find;
@@ -73,6 +74,8 @@ pub struct Context {
     pub terminations: Terminations,
     /// How our evictions were answered.
     pub answers: Answers,
+    /// Whether the API server vouches for the names of who decides.
+    pub vouching: Vouching,
     /// The fleet's slots for rollouts.
     pub slots: Slots,
     /// Name of the node that this operator runs on, where it is known.

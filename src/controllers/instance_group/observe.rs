@@ -60,6 +60,7 @@ pub async fn observe(context: &Context, group: &InstanceGroup) -> (Observed, BTr
         own_node: context.own_node.clone(),
         refuge: context.nodes.refuge(context.own_node.as_deref()),
         slots,
+        vouched_since: context.vouching.since(),
         failed_activity: None,
         scaling_group,
         template,

@@ -76,13 +76,28 @@ fn via(request: &InstanceGroupUpgradeRequest, action: DecisionAction) -> String 
     }
 }
 
+/// Who cancelled. Deleting a running request cancels it too, and who deletes leaves no name.
+fn cancelled_by(request: &InstanceGroupUpgradeRequest) -> String {
+    if request.spec.cancelled {
+        by(request)
+    } else {
+        "unknown".to_owned()
+    }
+}
+
 fn stamp(draft: &Draft<'_>, request: &InstanceGroupUpgradeRequest, action: DecisionAction) -> Decision {
     let optional = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let is_named = action != DecisionAction::Cancelled || request.spec.cancelled;
+    let by = optional(&request.spec.approved_by).filter(|_| is_named);
+    // A decision on an older request may have been taken before anybody checked names.
+    let created = request.metadata.creation_timestamp.as_ref();
+    let vouched = draft.observed.vouched_since;
+    let is_vouched = created.zip(vouched).is_some_and(|(created, since)| created.0 >= since);
     Decision {
         at: Some(draft.time()),
         action,
-        by: optional(&request.spec.approved_by),
-        verified: Some(false),
+        verified: Some(is_vouched && by.is_some()),
+        by,
         via: Some(via(request, action)),
         reason: optional(&request.spec.decision_reason),
     }
@@ -328,7 +343,8 @@ pub fn block(
         return true;
     }
     let decided_by = match reason {
-        BlockReason::Denied | BlockReason::Cancelled => by(request),
+        BlockReason::Denied => by(request),
+        BlockReason::Cancelled => cancelled_by(request),
         BlockReason::Failed => OPERATOR.to_owned(),
     };
     block_target(draft, &key, reason, &decided_by);
@@ -337,7 +353,10 @@ pub fn block(
         to: Some(fingerprint.clone()),
         from_image: approved.image_id.clone(),
         to_image: request.spec.target.image_id.clone(),
-        by: Some(by(request)),
+        by: Some(match reason {
+            BlockReason::Denied | BlockReason::Failed => by(request),
+            BlockReason::Cancelled => cancelled_by(request),
+        }),
         when: Some(draft.time()),
         result: match reason {
             BlockReason::Denied => HistoryResult::Denied,

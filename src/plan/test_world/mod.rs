@@ -65,6 +65,8 @@ pub struct World {
     pub troubles: Vec<Failure>,
     /// Why no rollout may go on.
     pub hold: Option<Hold>,
+    /// Since when names of who decides are vouched for.
+    pub vouched_since: Option<Timestamp>,
     /// The fleet's slots.
     pub slots: Slots,
     /// What Auto Scaling says about a failed launch.
@@ -126,6 +128,7 @@ impl World {
             templates_outage: None,
             troubles: Vec::new(),
             hold: None,
+            vouched_since: None,
             slots: Slots {
                 held: false,
                 taken: 0,
@@ -188,6 +191,7 @@ impl World {
             pods: self.pods(),
             own_node: None,
             refuge: true,
+            vouched_since: self.vouched_since,
             slots: self.slots,
             failed_activity: self.failed_activity.clone(),
         }

@@ -5,6 +5,7 @@ mod cases;
 mod hands_off;
 mod images;
 mod locks;
+mod names;
 mod rollouts;
 mod shrinking;
 mod stories;
