@@ -11,6 +11,7 @@ mod drains;
 mod gate;
 mod leadership;
 mod operator;
+mod rights;
 mod rollouts;
 mod running;
 mod schedules;

@@ -1,6 +1,6 @@
 //! A running operator under the chart's own rights, with nodes that join.
 //!
-//! Owns starting it, once for the shared testbed or for an own one. Must not know what the tests want of it.
+//! Owns starting it, once for a shared testbed or for an own one. Must not know what the tests want of it.
 
 use std::time::Duration;
 
@@ -8,7 +8,9 @@ use anyhow::{Context, Result};
 use tokio::sync::OnceCell;
 
 use crate::testbed::installation::OperatorBuilder;
-use crate::testbed::{Installation, NodeOptions, NodeSimulator, Operator, Testbed, shared, shared_with_workloads};
+use crate::testbed::{
+    Installation, NodeOptions, NodeSimulator, Operator, Testbed, shared_with_chart, shared_with_workloads,
+};
 
 /// The operator and its nodes; they stop when it is dropped.
 pub struct Running {
@@ -60,10 +62,10 @@ fn launched<'a>(
     Ok(builder.flag("--log-format", "text").flags(flags))
 }
 
-/// The shared testbed with one operator on it.
+/// A shared testbed with one operator on it.
 pub async fn shared_operator() -> Result<&'static Testbed> {
     static STARTED: OnceCell<Running> = OnceCell::const_new();
-    let testbed = shared().await?;
+    let testbed = shared_with_chart().await?;
     started_once(&STARTED, testbed).await?;
     Ok(testbed)
 }

@@ -156,16 +156,13 @@ fn write_kubeconfig(path: &Path, server: &str, authority: &Path, user: &str, tok
     write_private(path, serde_json::to_string_pretty(&content)?.as_bytes())
 }
 
+/// Under a name of its own first: tests at the same time read and write the same file.
 fn write_private(path: &Path, content: &[u8]) -> Result<()> {
-    let opened = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path);
-    let mut file = opened.with_context(|| format!("opening {}", path.display()))?;
-    file.write_all(content)
-        .with_context(|| format!("writing {}", path.display()))
+    let part = path.with_extension(format!("{}.part", random_token()?));
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part);
+    let mut file = opened.with_context(|| format!("opening {}", part.display()))?;
+    let written = file.write_all(content).and_then(|()| std::fs::rename(&part, path));
+    written.with_context(|| format!("writing {}", path.display()))
 }
 
 fn random_token() -> Result<String> {

@@ -1,6 +1,7 @@
 //! Owns how the operator comes onto a testbed: its chart, the rights the chart gives, and the command that it would run.
 //!
-//! It must not wait for anything that the operator does; [`super::operator`] is the process.
+//! It must not wait for anything that the operator does; [`super::operator`] is the process. It waits for what the API
+//! server makes of the chart: its admission policies hold a moment after they are installed.
 //!
 //! ```ignore
 //! let installation = Installation::of_chart(&testbed, &[]).await?;
@@ -8,15 +9,17 @@
 //! ```
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Operator, Testbed};
 
 /// Namespace that the chart is installed into; the settings live there, too.
 pub const HOME: &str = "sluice-system";
 const RELEASE: &str = "sluice";
+const POLICIES: Duration = Duration::from_secs(30);
 
 /// The chart in a cluster.
 #[derive(Clone, Debug)]
@@ -57,6 +60,7 @@ impl Installation {
         ];
         arguments.extend(more);
         testbed.helm(&arguments).await?.success()?;
+        policies_hold(testbed).await?;
         let installed = ["-n", HOME, "get", "deployment", RELEASE, "-o", "json"];
         let deployment = serde_json::from_str(&testbed.kubectl(&installed).await?.success()?)?;
         Ok(Self {
@@ -79,6 +83,62 @@ impl Installation {
             .flag("--aws-poll-interval", "2s")
             .flag("--image-poll-interval", "1s"))
     }
+}
+
+/// Waits until the chart's policies on upgrade requests are acted on, if it brought them. The API server reads them a moment
+/// later, and one that writes into a request answers 503 until it knows the schema of the definition.
+async fn policies_hold(testbed: &Testbed) -> Result<()> {
+    let installed = async |kind: &str, name: &str| {
+        let found = testbed
+            .kubectl(&["get", kind, name, "--ignore-not-found", "-o", "name"])
+            .await?;
+        // A server before 1.36 does not know the kind.
+        anyhow::Ok(found.success().is_ok_and(|found| !found.trim().is_empty()))
+    };
+    let is_judged = installed("validatingadmissionpolicy", "sluice-requests").await?;
+    if !is_judged || !installed("crd", "instancegroupupgraderequests.instancemgr.keikoproj.io").await? {
+        return Ok(());
+    }
+    let stamps = installed("mutatingadmissionpolicy", "sluice-stamp").await?;
+    let operator = format!("system:serviceaccount:{HOME}:{RELEASE}");
+    let decided = |spec: Value| {
+        let mut request = json!({
+            "apiVersion": "instancemgr.keikoproj.io/v1alpha1", "kind": "InstanceGroupUpgradeRequest",
+            "metadata": {"name": "probe", "namespace": HOME},
+            "spec": {"instanceGroupRef": {"name": "probe", "uid": "probe"}, "reason": "ImageDrift",
+                "target": {"fingerprint": "probe"}},
+        });
+        let fields = spec.as_object().into_iter().flatten();
+        fields.for_each(|(field, value)| request["spec"][field] = value.clone());
+        request.to_string()
+    };
+    let create = [
+        "create",
+        "--dry-run=server",
+        "-f",
+        "-",
+        "-o",
+        "jsonpath={.spec.approvedBy}",
+    ];
+    let as_operator = [&create[..], &["--as", &operator]].concat();
+    testbed
+        .until(POLICIES, "the policies on upgrade requests", async || {
+            let refused = testbed.kubectl_stdin(&create, &decided(json!({}))).await?.failure()?;
+            ensure!(refused.contains("only the operator"), "{refused}");
+            if stamps {
+                let answer = testbed
+                    .kubectl_stdin(&as_operator, &decided(json!({"approved": true})))
+                    .await?;
+                // Without the auto-approver the operator may not decide; that is asked after the name was written.
+                if answer.stderr.contains("lacks the verb approve") {
+                    return Ok(Some(()));
+                }
+                let by = answer.success()?;
+                ensure!(by == operator, "approvedBy is {by:?}");
+            }
+            Ok(Some(()))
+        })
+        .await
 }
 
 impl ContainerCommand {

@@ -75,7 +75,7 @@ pub use self::{
     operator::Operator,
     options::TestbedOptions,
     process::Process,
-    shared::{shared, shared_in_turns, shared_with_workloads},
+    shared::{shared, shared_in_turns, shared_with_chart, shared_with_workloads},
 };
 
 use std::path::{Path, PathBuf};

@@ -72,6 +72,17 @@ impl TestbedOptions {
         self
     }
 
+    /// An API server that cannot write into what it admits, as before Kubernetes 1.36: it serves no
+    /// `MutatingAdmissionPolicy`.
+    #[must_use]
+    pub fn without_mutating_policies(self) -> Self {
+        let kinds = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
+        let off = kinds.map(|kind| format!("admissionregistration.k8s.io/v1/{kind}=false"));
+        // With the kinds gone, the plugin would wait for them and let no write pass.
+        self.api_server_flag(&format!("--runtime-config={}", off.join(",")))
+            .api_server_flag("--disable-admission-plugins=MutatingAdmissionPolicy")
+    }
+
     /// One more flag for the API server, such as `--max-requests-inflight=50`.
     #[must_use]
     pub fn api_server_flag(mut self, flag: &str) -> Self {

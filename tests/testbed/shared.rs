@@ -17,6 +17,13 @@ pub async fn shared() -> Result<&'static Testbed> {
     started_once(&SHARED, "shared", TestbedOptions::default()).await
 }
 
+/// One for an operator and its chart: the chart's admission policies bind everybody on a cluster, and tests of the bare
+/// definitions want none.
+pub async fn shared_with_chart() -> Result<&'static Testbed> {
+    static SHARED: OnceCell<Result<Testbed, String>> = OnceCell::const_new();
+    started_once(&SHARED, "chart", TestbedOptions::default()).await
+}
+
 /// The same with a scheduler and pods that live, a testbed of its own: tests of the other one have no live leases.
 pub async fn shared_with_workloads() -> Result<&'static Testbed> {
     static SHARED: OnceCell<Result<Testbed, String>> = OnceCell::const_new();
@@ -33,7 +40,8 @@ pub async fn shared_in_turns() -> Result<(&'static Testbed, MutexGuard<'static, 
     Ok((testbed, turn))
 }
 
-async fn started_once(
+/// Starts a testbed unless it was started.
+pub async fn started_once(
     cell: &'static OnceCell<Result<Testbed, String>>,
     name: &str,
     options: TestbedOptions,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use sluice::api::upgrade_request::Phase;
 use sluice::api::{InstanceGroup, InstanceGroupUpgradeRequest};
 
+use crate::testbed::installation::HOME;
 use crate::testbed::{Seed, SimulatedInstance, Testbed};
 
 /// The EKS cluster of all tests.
@@ -110,6 +111,12 @@ impl<'a> Ground<'a> {
             .patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())
+    }
+
+    /// Requests in the operator's own hands: nobody else may make one.
+    pub async fn requests_of_the_operator(&self) -> Result<Api<InstanceGroupUpgradeRequest>> {
+        let operator = self.testbed.client_for_service_account(HOME, "sluice").await?;
+        Ok(Api::namespaced(operator, &self.name))
     }
 
     /// Changes a request.

@@ -111,13 +111,14 @@ async fn a_group_deleted_in_a_rollout_and_made_again_starts_afresh() -> Result<(
         ground.requests.get_opt(&request.name_any()).await?.is_none(),
         "requests go with their group"
     );
-    // A copy of the old request, as a backup tool would put it back.
+    // A copy of the old request, as a backup tool would put it back on a cluster without the admission policies.
     let mut copy = request.clone();
     copy.metadata = super::ground::named(&request.name_any());
     copy.metadata.finalizers.clone_from(&request.metadata.finalizers);
     copy.spec.approved = true;
     copy.status = None;
-    ground.requests.create(&PostParams::default(), &copy).await?;
+    let requests = ground.requests_of_the_operator().await?;
+    requests.create(&PostParams::default(), &copy).await?;
     ground.create(ground.manifest("workers", true)).await?;
     ground.until_state("workers", "Ready").await?;
     ground.until_images("workers", &new, 2).await?;
@@ -220,8 +221,8 @@ async fn a_request_whose_group_is_gone_does_not_hang_in_deletion() -> Result<()>
             "target": { "fingerprint": "sha256:00" },
         },
     });
-    ground
-        .requests
+    let requests = ground.requests_of_the_operator().await?;
+    requests
         .create(&PostParams::default(), &serde_json::from_value(manifest)?)
         .await?;
     ground.requests.delete("left-over", &DeleteParams::default()).await?;
