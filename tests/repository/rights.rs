@@ -1,4 +1,5 @@
-//! The AWS policy that we hand out allows what the code calls.
+//! The rights that we hand out and ask for: the AWS policy allows what the code calls, the chart's admission policies know what
+//! the code acts on, and the page on rights tells of every example.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -55,4 +56,51 @@ fn each_aws_action_is_allowed_and_explained() {
         missing.is_empty(),
         "not in docs/iam-policy.json or not in docs/iam.md: {missing:?}"
     );
+}
+
+/// An annotation that is renamed in the code and not in a policy would be nobody's to guard.
+#[test]
+fn each_name_in_an_admission_policy_is_one_of_ours() {
+    let known = fs::read_to_string(root().join("src/api/annotation.rs")).unwrap();
+    let mut names = BTreeSet::new();
+    for path in files(&root().join("charts/sluice/templates"), &["yaml", "tpl"]) {
+        let template = fs::read_to_string(&path).unwrap();
+        // In quotes it is a key that is compared; in a message it is prose.
+        for key in template.split("'instancemgr.keikoproj.io/").skip(1) {
+            let name: String = key.chars().take_while(|letter| !"'*".contains(*letter)).collect();
+            names.extend(Some(name).filter(|name| !name.is_empty()));
+        }
+    }
+    let expected = [
+        "approval",
+        "config-excluded",
+        "lock-upgrades",
+        "retry-upgrade",
+        "upgrade-delay",
+    ];
+    assert!(names.iter().map(String::as_str).eq(expected), "{names:?}");
+    let unknown: Vec<_> = names
+        .iter()
+        .filter(|name| !known.contains(&format!("\"instancemgr.keikoproj.io/{name}\"")))
+        .collect();
+    assert!(unknown.is_empty(), "not in src/api/annotation.rs: {unknown:?}");
+}
+
+/// Somebody who gives rights reads that page and copies a file.
+#[test]
+fn each_example_of_rights_is_told_of() {
+    let page = fs::read_to_string(root().join("docs/rights.md")).unwrap();
+    let examples = files(&root().join("examples/rights"), &["yaml"]);
+    assert!(!examples.is_empty());
+    for path in examples {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(
+            page.contains(&format!("(../examples/rights/{name})")),
+            "docs/rights.md does not link {name}"
+        );
+    }
+    for role in ["sluice-viewer", "sluice-editor", "sluice-approver", "sluice-unlocker"] {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{role}` |")));
+        assert!(row.is_some(), "docs/rights.md has no row of {role}");
+    }
 }
