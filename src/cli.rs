@@ -28,6 +28,29 @@ pub enum Command {
     Simulate(SimulateArguments),
     /// Print the custom resource definitions as YAML.
     Crds(CrdsArguments),
+    /// Look at the fleet's settings.
+    #[command(subcommand)]
+    Settings(SettingsCommand),
+}
+
+/// What to do with settings.
+#[derive(Debug, Subcommand)]
+pub enum SettingsCommand {
+    /// Say what a text of settings means, or what is wrong with it; exit code 1 if it would not be taken.
+    Check(CheckSettingsArguments),
+}
+
+/// Arguments of `settings check`.
+#[derive(Debug, Args)]
+pub struct CheckSettingsArguments {
+    /// A manifest of the config map, or the bare text of its key `upgrades`; `-` = standard input.
+    pub file: String,
+    /// Also say which groups of the cluster are concerned.
+    #[arg(long)]
+    pub live: bool,
+    /// Path of a kubeconfig; absent = the usual rules (in the cluster, KUBECONFIG, ~/.kube/config).
+    #[arg(long, requires = "live")]
+    pub kubeconfig: Option<PathBuf>,
 }
 
 /// Arguments of `simulate`.

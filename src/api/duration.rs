@@ -2,6 +2,7 @@
 //!
 //! Owns the grammar, which the rules of the schema repeat. It must not know what a duration is for.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Reads a duration: whole numbers with the units `s`, `m`, `h`, `d` and `w`, one after another.
@@ -22,6 +23,22 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
             return Some(total);
         }
     }
+}
+
+/// Writes a duration so that it can be read again: `7d`, `1d12h`, `0s`. Parts of a second are left out.
+#[must_use]
+pub fn format_duration(duration: Duration) -> String {
+    let mut rest = duration.as_secs();
+    let mut text = String::new();
+    for unit in ['d', 'h', 'm', 's'] {
+        let Some(seconds) = seconds_of(unit) else { continue };
+        if rest >= seconds {
+            // A String takes whatever is written to it.
+            let _ = write!(text, "{}{unit}", rest / seconds);
+            rest %= seconds;
+        }
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
 }
 
 /// Seconds in one unit.
@@ -51,6 +68,21 @@ mod tests {
             ("0s", 0),
         ] {
             assert_eq!(parse_duration(text), Some(Duration::from_secs(seconds)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        for (seconds, text) in [
+            (0, "0s"),
+            (90, "1m30s"),
+            (129_600, "1d12h"),
+            (172_800, "2d"),
+            (604_801, "7d1s"),
+        ] {
+            let duration = Duration::from_secs(seconds);
+            assert_eq!(format_duration(duration), text);
+            assert_eq!(parse_duration(text), Some(duration));
         }
     }
 

@@ -11,6 +11,7 @@ mod pollers;
 mod tasks;
 mod watches;
 
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -84,7 +85,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on {}", arguments.metrics_addr))?;
     info!(address = %listener.local_addr()?, "health and metrics");
     let mut leadership = Leadership::prepare(&arguments.election)?;
-    let config = config(&arguments).await?;
+    let config = config(arguments.kubeconfig.as_deref()).await?;
     let client = call::client(config.clone())?;
     let mut metrics = Metrics::new();
     let reconciles = metrics.reconciles(NAME);
@@ -369,8 +370,8 @@ fn instance() -> String {
 }
 
 /// The way to the API server, by the usual rules.
-async fn config(arguments: &RunArguments) -> anyhow::Result<kube::Config> {
-    let mut config = match &arguments.kubeconfig {
+pub(crate) async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<kube::Config> {
+    let mut config = match kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
             kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?

@@ -16,6 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["controllers"],
     &["admin"],
     &["manager"],
+    &["settings_command"],
 ];
 
 /// Longest file, in lines.

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a tree that cannot be read is a failed test")]
 
+mod examples;
 mod generated;
 mod layers;
 mod promises;

@@ -142,7 +142,9 @@ pub struct LockRule {
 }
 
 impl LockRule {
-    fn locks(&self, labels: &GroupLabels<'_>) -> bool {
+    /// Whether it is for a group, be it over or not.
+    #[must_use]
+    pub fn locks(&self, labels: &GroupLabels<'_>) -> bool {
         self.scope.contains(labels) && !self.except.as_ref().is_some_and(|except| except.0.contains(labels))
     }
 }

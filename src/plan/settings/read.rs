@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::read_schedule::schedules;
 use super::read_scope::scope;
-use super::tree::{Fields, Item, Mistakes};
+use super::tree::{Fields, Item, Lines, Mistakes};
 use super::{Exception, Freeze, LockRule, Settings, SettingsError};
 use crate::api::duration::parse_duration;
 
@@ -17,13 +17,21 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(10 * 366 * 24);
 /// Reads the text of key `upgrades`. The caller deals with an absent or blank text.
 ///
 /// # Errors
-/// Every mistake, in the order of lines.
+/// Every mistake, in the order of lines; of YAML itself the first.
 pub fn read(text: &str) -> Result<Settings, Vec<SettingsError>> {
+    read_with_lines(text).map(|(settings, _)| settings)
+}
+
+/// The same, with the line of each path for whoever has more to say about it.
+///
+/// # Errors
+/// As with [`read`].
+pub fn read_with_lines(text: &str) -> Result<(Settings, Lines), Vec<SettingsError>> {
     let root = Item::parse(text).map_err(|mistake| vec![mistake])?;
     let mut mistakes = Mistakes::default();
     let settings = settings(&root, &mut mistakes);
     if mistakes.is_empty() {
-        Ok(settings)
+        Ok((settings, root.lines()))
     } else {
         Err(mistakes.in_order())
     }
@@ -48,7 +56,7 @@ fn settings(root: &Item, mistakes: &mut Mistakes) -> Settings {
         let rules = locks.list(mistakes);
         settings.locks = Some(rules.iter().map(|rule| lock(rule, mistakes)).collect());
     } else if fields.has("locks") {
-        root.mistake(mistakes, "locks: says nothing; write locks: [] to unlock");
+        root.within(&["locks"]).mistake(mistakes, "to unlock, write locks: []");
     }
     if let Some(freeze) = fields.get("freeze") {
         let fields = freeze.fields(mistakes, &["enabled", "reason", "until"]);

@@ -22,26 +22,33 @@ const SETTLE: SignedDuration = SignedDuration::from_mins(10);
 pub fn schedules(list: &Item, mistakes: &mut Mistakes) -> Vec<Schedule> {
     let items = list.list(mistakes);
     let schedules: Vec<Schedule> = items.iter().map(|item| schedule(item, mistakes)).collect();
-    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut names: BTreeMap<&str, &Item> = BTreeMap::new();
     for (schedule, item) in schedules.iter().zip(&items) {
-        if let Some(first) = names
-            .insert(&schedule.name, item.line)
-            .filter(|_| !schedule.name.is_empty())
-        {
-            item.mistake(
-                mistakes,
-                format!("another schedule is called {:?} in line {first}", schedule.name),
-            );
+        if let Some(first) = names.get(schedule.name.as_str()) {
+            let why = format!("{} is called {:?} already", first.path, schedule.name);
+            item.within(&["name"]).mistake(mistakes, why);
+        } else if !schedule.name.is_empty() {
+            names.insert(&schedule.name, item);
         }
     }
     for (schedule, item) in schedules.iter().zip(&items) {
         let Some(soak) = schedule.image.as_ref().and_then(|image| image.soak.as_ref()) else {
             continue;
         };
+        let place = item.within(&["image", "soak", "schedule"]);
         if soak.schedule == schedule.name {
-            item.mistake(mistakes, "soak: waits for its own groups, which wait for it");
+            place.mistake(
+                mistakes,
+                "its own groups would wait for themselves; name another schedule",
+            );
         } else if !names.contains_key(soak.schedule.as_str()) {
-            item.mistake(mistakes, format!("soak: there is no schedule {:?}", soak.schedule));
+            let known: Vec<&str> = names.keys().copied().collect();
+            let why = format!(
+                "there is no schedule {:?}; there are {}",
+                soak.schedule,
+                known.join(", ")
+            );
+            place.mistake(mistakes, why);
         }
     }
     schedules
@@ -62,8 +69,8 @@ fn schedule(item: &Item, mistakes: &mut Mistakes) -> Schedule {
     ];
     let fields = item.fields(mistakes, &known);
     let name = words(&fields, "name", mistakes);
-    if name.is_empty() || name == MANUAL || name.len() > 63 {
-        item.mistake(
+    if name.trim().is_empty() || name == MANUAL || name.len() > 63 {
+        item.within(&["name"]).mistake(
             mistakes,
             format!("needs a name of its own, at most 63 characters, other than {MANUAL}"),
         );
@@ -72,7 +79,11 @@ fn schedule(item: &Item, mistakes: &mut Mistakes) -> Schedule {
         let selectors = selectors.fields(mistakes, &["namespaceSelector", "groupSelector"]);
         scope(&selectors, mistakes)
     } else {
-        item.mistake(mistakes, "has no match; write match: {} for every group");
+        let place = item.within(&["match"]);
+        place.mistake(
+            mistakes,
+            "does not say for which groups; write match: {} for every group",
+        );
         Scope::default()
     };
     let windows = fields.get("windows").map(|windows| windows.list(mistakes));
@@ -179,12 +190,13 @@ fn window(item: &Item, mistakes: &mut Mistakes) -> Option<Window> {
         Some("allow") => Some(Kind::Allow),
         Some("deny") => Some(Kind::Deny),
         _ => {
-            item.mistake(mistakes, "write kind: allow or kind: deny");
+            item.within(&["kind"])
+                .mistake(mistakes, "write kind: allow or kind: deny");
             None
         }
     };
     let zone = zone(&fields, mistakes);
-    let has = |keys: [&str; 2]| keys.map(|key| fields.get(key).is_some());
+    let has = |keys: [&str; 2]| keys.map(|key| fields.has(key));
     let when = match (has(["schedule", "duration"]), has(["from", "to"])) {
         ([true, true], [false, false]) => repeats(&fields, mistakes),
         ([false, false], [true, true]) => dates(item, &fields, mistakes),
@@ -248,7 +260,7 @@ fn dates(item: &Item, fields: &Fields, mistakes: &mut Mistakes) -> Option<When> 
     let (from, to) = (date("from"), date("to"));
     let (from, to) = (from?, to?);
     if to < from {
-        item.mistake(mistakes, "ends before it begins");
+        item.within(&["to"]).mistake(mistakes, "is before from");
         return None;
     }
     Some(When::Dates { from, to })

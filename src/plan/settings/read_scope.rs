@@ -27,9 +27,9 @@ fn selector(item: &Item, namespaces: bool, mistakes: &mut Mistakes) -> Selector 
     let fields = item.fields(mistakes, &["matchLabels", "matchExpressions"]);
     let mut requirements = Vec::new();
     if let Some(labels) = fields.get("matchLabels") {
-        for (key, value) in labels.entries(mistakes) {
-            allowed(&value, &key, namespaces, mistakes);
-            if let Some(value) = value.text(mistakes) {
+        for (key, item) in labels.entries(mistakes) {
+            allowed(&item, &key, namespaces, mistakes);
+            if let Some(value) = value(&item, mistakes) {
                 requirements.push(Requirement::In(key, vec![value]));
             }
         }
@@ -52,7 +52,7 @@ fn requirement(item: &Item, namespaces: bool, mistakes: &mut Mistakes) -> Option
     allowed(key_item, &key, namespaces, mistakes);
     let values: Option<Vec<String>> = fields.get("values").map(|values| {
         let list = values.list(mistakes);
-        list.iter().filter_map(|value| value.text(mistakes)).collect()
+        list.iter().filter_map(|item| value(item, mistakes)).collect()
     });
     let operator = fields.get("operator").and_then(|operator| operator.text(mistakes));
     let with_values = |mistakes: &mut Mistakes| {
@@ -82,9 +82,31 @@ fn requirement(item: &Item, namespaces: bool, mistakes: &mut Mistakes) -> Option
     }
 }
 
+/// A value that a label can have; none would ever match what it cannot.
+fn value(item: &Item, mistakes: &mut Mistakes) -> Option<String> {
+    let value = item.text(mistakes)?;
+    if value.is_empty() || is_label(&value) {
+        return Some(value);
+    }
+    item.mistake(
+        mistakes,
+        format!(
+            "no label has the value {value:?}: at most 63 letters, digits, -, _ and ., at the ends letters or digits"
+        ),
+    );
+    None
+}
+
+/// Whether labels may have this as a value, or as their name.
+fn is_label(text: &str) -> bool {
+    let inner = |letter: char| letter.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&letter);
+    let end = |letter: char| letter.is_ascii_alphanumeric();
+    text.len() <= 63 && text.starts_with(end) && text.ends_with(end) && text.chars().all(inner)
+}
+
 /// Notes a label that a selector may not look at.
 fn allowed(item: &Item, key: &str, namespaces: bool, mistakes: &mut Mistakes) {
-    let ours = key.strip_prefix(PREFIX).is_some_and(|rest| !rest.is_empty());
+    let ours = key.strip_prefix(PREFIX).is_some_and(is_label);
     if ours || (namespaces && key == NAMESPACE_NAME) {
         return;
     }

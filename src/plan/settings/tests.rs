@@ -111,12 +111,12 @@ fn mistakes_are_told_with_line_and_field() {
     let selector = |selector: &str| format!("locks:\n- groupSelector: {{{selector}}}");
     let cases: Vec<(String, usize, &str, &str)> = vec![
         ("lock: []".into(), 1, "lock", "no such key; there are locks, freeze"),
-        ("locks:".into(), 1, "", "locks: [] to unlock"),
+        ("locks:".into(), 1, "locks", "to unlock, write locks: []"),
         ("locks: {}".into(), 1, "locks", "holds a map; write a list"),
         ("- locks".into(), 1, "", "holds a list; write a map"),
         ("maybe".into(), 1, "", "holds a text; write a map"),
         ("locks: [\n".into(), 1, "", "unclosed bracket"),
-        ("locks: []\nlocks: []".into(), 2, "", "uplicate"),
+        ("locks: []\nlocks: []".into(), 2, "locks", "second time"),
         (
             "freeze:\n  enabled: maybe".into(),
             2,
@@ -197,7 +197,7 @@ fn mistakes_are_told_with_line_and_field() {
         (
             "schedules:\n- name: manual\n  match: {}".into(),
             2,
-            "schedules[0]",
+            "schedules[0].name",
             "needs a name",
         ),
         (
@@ -209,8 +209,8 @@ fn mistakes_are_told_with_line_and_field() {
         (
             "schedules:\n- {name: a, match: {}}\n- {name: a, match: {}}".into(),
             3,
-            "schedules[1]",
-            "in line 2",
+            "schedules[1].name",
+            "schedules[0] is called \"a\" already",
         ),
         (
             schedule("image: {}"),
@@ -234,14 +234,14 @@ fn mistakes_are_told_with_line_and_field() {
         ),
         (
             schedule("image: {after: 1h, soak: {schedule: b, for: 1h}}"),
-            2,
-            "schedules[0]",
-            "no schedule \"b\"",
+            4,
+            "schedules[0].image.soak.schedule",
+            "no schedule \"b\"; there are a",
         ),
         (
             schedule("image: {after: 1h, soak: {schedule: a, for: 1h}}"),
-            2,
-            "schedules[0]",
+            4,
+            "schedules[0].image.soak.schedule",
             "its own groups",
         ),
         (
@@ -261,7 +261,7 @@ fn mistakes_are_told_with_line_and_field() {
         (
             windows("kind: open, from: 2026-01-01, to: 2026-01-02"),
             5,
-            "schedules[0].windows[0]",
+            "schedules[0].windows[0].kind",
             "kind: allow",
         ),
         (
@@ -303,9 +303,56 @@ fn mistakes_are_told_with_line_and_field() {
         (
             windows("kind: deny, from: 2026-03-02, to: 2026-03-01"),
             5,
-            "schedules[0].windows[0]",
-            "ends before",
+            "schedules[0].windows[0].to",
+            "before from",
         ),
+        (
+            windows("kind: allow, schedule: 0 2 30 2 *, duration: 1h"),
+            5,
+            "schedules[0].windows[0].schedule",
+            "no year has such a day",
+        ),
+        // An entry that lost its value widens nothing.
+        (
+            "schedules:\n- name: a\n  match:\n    groupSelector:".into(),
+            4,
+            "schedules[0].match.groupSelector",
+            "says nothing",
+        ),
+        (schedule("windows:"), 4, "schedules[0].windows", "says nothing"),
+        (schedule("image:"), 4, "schedules[0].image", "says nothing"),
+        ("schedules:\n- ".into(), 2, "schedules[0]", "holds nothing"),
+        (
+            selector("matchLabels: {instancemgr.keikoproj.io/x: \"a b\"}"),
+            2,
+            "locks[0].groupSelector.matchLabels.instancemgr.keikoproj.io/x",
+            "no label has the value",
+        ),
+        (
+            selector("matchLabels: {instancemgr.keikoproj.io/x: a, instancemgr.keikoproj.io/x: b}"),
+            2,
+            "locks[0].groupSelector.matchLabels.instancemgr.keikoproj.io/x",
+            "second time",
+        ),
+        (
+            selector("matchLabels: {instancemgr.keikoproj.io/: a}"),
+            2,
+            "locks[0].groupSelector.matchLabels.instancemgr.keikoproj.io/",
+            "use one under",
+        ),
+        (
+            "schedules: [{name: 1e3, match: {}}]".into(),
+            1,
+            "schedules[0].name",
+            "in quotes",
+        ),
+        (
+            "freeze: &a {}\nhistory: {<<: *a}".into(),
+            2,
+            "",
+            "write the entries out",
+        ),
+        ("freeze: {}\n---\nfreeze: {}".into(), 3, "", "a second document"),
     ];
     for (text, line, field, message) in cases {
         let mistakes = read(&text).expect_err(&text);

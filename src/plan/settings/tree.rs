@@ -3,15 +3,24 @@
 //! Owns the way from YAML to values with their line and path, and the mistakes found on it. Must not know any field; the
 //! readers do. The YAML itself is read by a library, within its limits on depth, aliases and size.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Spanned;
+use serde_saphyr::{
+    DuplicateKeyPolicy, Error, MergeKeyPolicy, MessageFormatter, Options, Spanned, UserMessageFormatter,
+};
 
 use super::SettingsError;
 
-/// More than people write, less than hurts.
+/// More than people write, less than hurts: bytes of the text, values in it (aliases counted as often as they are used), and
+/// how deep they nest.
 const LARGEST_TEXT: usize = 256 * 1024;
+const MOST_VALUES: usize = 20_000;
+const DEEPEST: usize = 24;
+
+/// Keys that may have nothing behind them: a text that is not there is an empty one.
+const MAY_BE_BLANK: &[&str] = &["reason", "until"];
 
 /// A value of the text.
 #[derive(Clone, Debug)]
@@ -19,6 +28,7 @@ enum Value {
     Nothing,
     Flag(bool),
     Number(i64),
+    Fraction,
     Text(String),
     List(Vec<Spanned<Value>>),
     Map(Vec<(Spanned<String>, Spanned<Value>)>),
@@ -29,7 +39,7 @@ impl Value {
         match self {
             Self::Nothing => "nothing",
             Self::Flag(_) => "true or false",
-            Self::Number(_) => "a number",
+            Self::Number(_) | Self::Fraction => "a number",
             Self::Text(_) => "a text",
             Self::List(_) => "a list",
             Self::Map(_) => "a map",
@@ -69,11 +79,11 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-        Ok(i64::try_from(number).map_or_else(|_| Value::Text(number.to_string()), Value::Number))
+        Ok(i64::try_from(number).map_or(Value::Fraction, Value::Number))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-        Ok(Value::Text(number.to_string()))
+    fn visit_f64<E>(self, _: f64) -> Result<Value, E> {
+        Ok(Value::Fraction)
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {
@@ -136,20 +146,45 @@ impl Item {
         if text.len() > LARGEST_TEXT {
             return Err(error(1, format!("the text is longer than {} KiB", LARGEST_TEXT / 1024)));
         }
-        match serde_saphyr::from_str::<Spanned<Value>>(text) {
+        match serde_saphyr::from_str_with_options::<Spanned<Value>>(text, options()) {
             Ok(root) => Ok(Self {
                 value: root.value,
                 line: line(root.referenced),
                 path: String::new(),
             }),
-            Err(found) => {
-                let at = found.location().map_or(1, line);
-                // The words of the library without its picture of the text.
-                let words = found.without_snippet().to_string();
-                let words = words.lines().next().unwrap_or_default().to_owned();
-                Err(error(at, words))
+            Err(found) => Err(error(found.location().map_or(1, line), words(&found))),
+        }
+    }
+
+    /// The line of each path.
+    pub fn lines(&self) -> Lines {
+        let mut lines = Lines::default();
+        let mut nobody = Mistakes::default();
+        let mut left = vec![self.clone()];
+        while let Some(item) = left.pop() {
+            lines.0.insert(item.path.clone(), item.line);
+            match item.value {
+                Value::List(_) => left.extend(item.list(&mut nobody)),
+                Value::Map(_) => left.extend(item.entries(&mut nobody).into_iter().map(|(_, item)| item)),
+                _ => {}
             }
         }
+        lines
+    }
+
+    /// What stands under these keys, one within the other; this itself, or what is nearest to it, where nothing does.
+    pub fn within(&self, keys: &[&str]) -> Item {
+        let mut nobody = Mistakes::default();
+        let mut found = self.clone();
+        for key in keys {
+            let Value::Map(_) = found.value else { break };
+            let entries = found.entries(&mut nobody);
+            let Some((_, item)) = entries.into_iter().find(|(known, _)| known == key) else {
+                break;
+            };
+            found = item;
+        }
+        found
     }
 
     /// Notes a mistake here.
@@ -224,7 +259,9 @@ impl Item {
             self.wanted(mistakes, "a map");
             return Vec::new();
         };
-        let entries = map.iter().map(|(key, value)| {
+        let mut seen = BTreeSet::new();
+        let mut entries = Vec::new();
+        for (key, value) in map {
             let path = if self.path.is_empty() {
                 key.value.clone()
             } else {
@@ -235,23 +272,31 @@ impl Item {
                 line: line(key.referenced),
                 path,
             };
-            (key.value.clone(), item)
-        });
-        entries.collect()
+            if seen.insert(&key.value) {
+                entries.push((key.value.clone(), item));
+            } else {
+                item.mistake(mistakes, "stands here for the second time; keep one");
+            }
+        }
+        entries
     }
 
     /// A map with these keys and no others.
     pub fn fields(&self, mistakes: &mut Mistakes, known: &[&str]) -> Fields {
         let mut fields = Vec::new();
         for (key, item) in self.entries(mistakes) {
-            if known.contains(&key.as_str()) {
-                fields.push((key, item));
-            } else {
+            if !known.contains(&key.as_str()) {
                 item.mistake(
                     mistakes,
                     format!("there is no such key; there are {}", known.join(", ")),
                 );
+                continue;
             }
+            // An entry that lost its value must not widen a selector or drop a window.
+            if item.is_nothing() && !MAY_BE_BLANK.contains(&key.as_str()) {
+                item.mistake(mistakes, "says nothing; write a value, or leave the key out");
+            }
+            fields.push((key, item));
         }
         Fields(fields)
     }
@@ -261,7 +306,7 @@ impl Item {
 pub struct Fields(Vec<(String, Item)>);
 
 impl Fields {
-    /// What stands under a key. A key with nothing behind it is as good as none.
+    /// What stands under a key, if anything does.
     pub fn get(&self, key: &str) -> Option<&Item> {
         let found = self.0.iter().find(|(known, _)| known == key);
         found.map(|(_, item)| item).filter(|item| !item.is_nothing())
@@ -270,6 +315,61 @@ impl Fields {
     /// Whether a key is there, also with nothing behind it.
     pub fn has(&self, key: &str) -> bool {
         self.0.iter().any(|(known, _)| known == key)
+    }
+}
+
+/// The line of each path of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lines(BTreeMap<String, usize>);
+
+impl Lines {
+    /// The line of a path, or of the nearest one around it.
+    #[must_use]
+    pub fn of(&self, path: &str) -> usize {
+        let mut path = path;
+        loop {
+            if let Some(line) = self.0.get(path) {
+                return *line;
+            }
+            let Some(end) = path.rfind(['.', '[']) else {
+                return 1;
+            };
+            path = &path[..end];
+        }
+    }
+}
+
+/// Limits of the library, and what it leaves to us.
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DEEPEST,
+            flow_nesting_limit: DEEPEST,
+            max_nodes: MOST_VALUES,
+            max_events: 4 * MOST_VALUES,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: MOST_VALUES,
+        },
+        duplicate_keys: DuplicateKeyPolicy::PassThrough,
+        merge_keys: MergeKeyPolicy::Error,
+        reject_unsupported_tags: true,
+        with_snippet: false,
+    }
+}
+
+/// What the library found, for somebody who does not know it.
+fn words(error: &Error) -> String {
+    match error.without_snippet() {
+        Error::Budget { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. } => {
+            format!("the text has more than {MOST_VALUES} values, or nests deeper than {DEEPEST}")
+        }
+        Error::MergeKeyNotAllowed { .. } => "<< is not understood here; write the entries out".to_owned(),
+        Error::MultipleDocuments { .. } => "there is a second document; keep one".to_owned(),
+        other => format!("this is no YAML: {}", UserMessageFormatter.format_message(other)),
     }
 }
 

@@ -94,11 +94,12 @@ impl fmt::Display for Window {
             When::Dates { from, to } if from == to => write!(f, "on {from}")?,
             When::Dates { from, to } => write!(f, "from {from} to {to}")?,
         }
-        write!(f, ", {}", self.zone.iana_name().unwrap_or("UTC"))?;
-        if !self.reason.is_empty() {
-            write!(f, " ({})", self.reason)?;
+        let zone = self.zone.iana_name().unwrap_or("UTC");
+        if self.reason.is_empty() {
+            write!(f, " ({zone})")
+        } else {
+            write!(f, " ({zone}; {})", self.reason)
         }
-        Ok(())
     }
 }
 

@@ -11,6 +11,8 @@ use jiff::civil::{DateTime, Time, date};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Span, Timestamp};
 
+use crate::api::duration::format_duration;
+
 /// Starts looked at before a search is given up: all of them can lie in hours that the clock skips.
 const STARTS: usize = 2_000;
 
@@ -23,7 +25,6 @@ const WEEKDAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat", "l"
 /// A window that comes again and again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeats {
-    expression: String,
     cron: Box<Cron>,
     lasts: SignedDuration,
     /// The last start of a day, if all of a day touch each other.
@@ -49,7 +50,6 @@ impl Repeats {
         }
         let touch = times.windows(2).all(|pair| pair[0].duration_until(pair[1]) <= lasts);
         Ok(Self {
-            expression: expression.to_owned(),
             cron: Box::new(cron),
             lasts,
             last_of_a_run: times.last().copied().filter(|_| times.len() > 1 && touch),
@@ -115,7 +115,9 @@ impl Repeats {
 
 impl fmt::Display for Repeats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" for {:#}", self.expression, self.lasts)
+        let starts = self.cron.describe();
+        let starts = starts.trim_end_matches('.').replacen("At", "at", 1);
+        write!(f, "{starts}, for {}", format_duration(self.lasts.unsigned_abs()))
     }
 }
 
