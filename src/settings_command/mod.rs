@@ -118,7 +118,26 @@ mod tests {
         let text = include_str!("../../examples/settings/tiers.yaml");
         let (good, text) = printed(text, None);
         assert!(good);
-        assert_eq!(text, "locks: none; what settings locked before is unlocked\n");
+        assert_eq!(
+            text,
+            "lock: every group (nothing rolls unasked)\n\
+             freeze: off\n\
+             rollouts at the same time: 10\n\
+             schedule dev: groups in namespaces with tier=dev; new images at once; all else by hand; nodes at any time\n\
+             schedule staging: groups in namespaces with tier=staging; new images 2d after AWS published them; all else by \
+             hand; nodes at any time\n\
+             schedule prod: groups in namespaces with tier=prod; new images 7d after AWS published them, once a group of \
+             staging has run them for 1d; all else by hand; at most 2 rollouts at the same time; nodes only at 02:00, on \
+             Monday, Tuesday, Wednesday, and Thursday, for 4h (Europe/Berlin); not from 2026-12-20 to 2027-01-02 (UTC; \
+             year-end); next window 2026-12-02 02:00 Europe/Berlin\n\
+             groups that no schedule is for: a person decides\n"
+        );
+        let over = "freeze:\n  enabled: true\n  until: 2026-12-01T00:00:00Z\n";
+        let (taken, text) = printed(over, None);
+        assert!(
+            taken && text.starts_with("a.yaml:3: warning: freeze.until: is over"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -31,7 +31,11 @@ fn each_example_of_settings_is_taken_without_a_warning() {
     let now: Timestamp = NOW.parse().unwrap();
     for (name, manifest) in manifests() {
         assert!(
-            manifest.contains("\n  name: instance-manager\n  namespace: instance-manager\n"),
+            manifest.contains(
+                "
+  name: instance-manager
+"
+            ),
             "{name}"
         );
         let (settings, lines) = read_with_lines(&text_of(&manifest)).expect(&name);
