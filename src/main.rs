@@ -40,8 +40,14 @@ fn run() -> anyhow::Result<ExitCode> {
             let taken = runtime.block_on(check)?;
             Ok(if taken { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
-        Command::Simulate(arguments) => simulate::run(&arguments, &mut std::io::stdout().lock()),
-        Command::Crds(arguments) => crds(arguments.directory.as_deref()),
+        Command::Simulate(arguments) => {
+            simulate::run(&arguments, &mut std::io::stdout().lock())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Crds(arguments) => {
+            crds(arguments.directory.as_deref())?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

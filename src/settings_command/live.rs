@@ -21,7 +21,7 @@ type Labels = BTreeMap<String, String>;
 pub struct Groups {
     namespaces: BTreeMap<String, Labels>,
     /// The namespace and the labels of each.
-    groups: Vec<(String, Labels)>,
+    all: Vec<(String, Labels)>,
     none: Labels,
 }
 
@@ -32,7 +32,7 @@ impl Groups {
             namespace: self.namespaces.get::<String>(namespace).unwrap_or(&self.none),
             group,
         };
-        self.groups
+        self.all
             .iter()
             .map(|(namespace, group)| of((namespace, group)))
             .collect()
@@ -47,7 +47,7 @@ impl Groups {
         });
         Self {
             namespaces: namespaces.collect(),
-            groups: groups
+            all: groups
                 .iter()
                 .map(|(namespace, _)| ((*namespace).to_owned(), Labels::new()))
                 .collect(),
@@ -73,7 +73,7 @@ pub async fn groups(kubeconfig: Option<&Path>) -> anyhow::Result<Groups> {
             .into_iter()
             .filter_map(|namespace| Some((namespace.metadata.name?, namespace.metadata.labels.unwrap_or_default())))
             .collect(),
-        groups: groups
+        all: groups
             .items
             .into_iter()
             .filter_map(|group| Some((group.metadata.namespace?, group.metadata.labels.unwrap_or_default())))

@@ -14,7 +14,7 @@ const NOW: &str = "2026-12-01T12:00:00Z";
 fn text_of(manifest: &str) -> String {
     let (_, text) = manifest.split_once("  upgrades: |\n").unwrap();
     let lines = text.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
-    lines.map(|line| format!("{line}\n")).collect()
+    lines.collect::<Vec<&str>>().join("\n")
 }
 
 fn manifests() -> Vec<(String, String)> {
