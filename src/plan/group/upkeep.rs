@@ -118,11 +118,14 @@ fn change(standing: &Standing<'_>, template: &LaunchTemplate, pin: i64, rollout:
     }
 }
 
-/// The subnets to have now: added ones at once, removed ones only in a rollout that was allowed to remove them.
+/// The subnets to have now: added ones at once, removed ones only in a rollout that was allowed to remove them, and only
+/// once Auto Scaling is known not to move instances by itself: it would empty the zone without a drain.
 fn subnets(standing: &Standing<'_>, rollout: Option<&Rollout>) -> Option<BTreeSet<String>> {
     let ground = standing.ground.as_ref().ok()?;
     let mut subnets: BTreeSet<String> = ground.subnets.iter().map(|subnet| subnet.id.clone()).collect();
-    let removed = rollout.map(|rollout| &rollout.removed_subnets);
+    let removed = rollout
+        .filter(|_| rollout::holds_still(standing.scaling_group))
+        .map(|rollout| &rollout.removed_subnets);
     let kept = standing
         .scaling_group
         .subnets

@@ -202,6 +202,7 @@ impl World {
             }
             Action::ResumeProcess { process, .. } => {
                 self.scaling_group.as_mut().unwrap().suspended_processes.remove(process);
+                self.fill();
             }
             Action::Terminate {
                 instance_id, shrink, ..
@@ -237,8 +238,28 @@ impl World {
         self.scaling_group.as_mut().unwrap().launch_source = source;
     }
 
+    /// What Auto Scaling does unasked and without a drain: takes instances above the size, and those of a zone that the group
+    /// has left, unless it may not move instances between zones.
+    fn take_unasked(&mut self) {
+        let group = self.scaling_group.as_ref().unwrap();
+        let zones: Vec<String> = group.subnets.iter().map(|id| zone_of(id)).collect();
+        let rebalances = !group.suspended_processes.contains("AZRebalance");
+        let desired = usize::try_from(group.desired_capacity).unwrap();
+        let stray = |instance: &&Instance| rebalances && !zones.contains(&instance.zone);
+        let mut taken: Vec<String> = group.instances.iter().filter(stray).map(|one| one.id.clone()).collect();
+        let rest = group.instances.iter().filter(|one| !taken.contains(&one.id));
+        taken.extend(rest.skip(desired).map(|one| one.id.clone()).collect::<Vec<_>>());
+        for id in taken {
+            self.say(&format!("AWS takes {id} unasked"));
+            let group = self.scaling_group.as_mut().unwrap();
+            group.instances.retain(|instance| instance.id != id);
+            self.nodes.remove(&id);
+        }
+    }
+
     /// Launches instances up to the desired capacity, on what the group is pinned to.
     pub fn fill(&mut self) {
+        self.take_unasked();
         loop {
             let group = self.scaling_group.as_ref().unwrap();
             let have = i32::try_from(group.instances.len()).unwrap();
@@ -269,8 +290,13 @@ impl World {
     /// The zone of the group's subnets with the fewest instances, as Auto Scaling balances.
     fn emptiest_zone(&self) -> String {
         let group = self.scaling_group.as_ref().unwrap();
-        let zones = group.subnets.iter().map(|subnet| subnet.replace("subnet", "zone"));
+        let zones = group.subnets.iter().map(|id| zone_of(id));
         let count = |zone: &String| group.instances.iter().filter(|instance| instance.zone == *zone).count();
         zones.min_by_key(|zone| (count(zone), zone.clone())).unwrap_or_default()
     }
+}
+
+/// The zone of a subnet of the toy: `zone-a` of `subnet-a`.
+fn zone_of(subnet: &str) -> String {
+    subnet.replace("subnet", "zone")
 }

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::api::instance_group::{CurrentState, JoiningInstance, RolloutRecord, RolloutResult};
 use crate::api::upgrade_request::NodeCounts;
 use crate::api::{ConditionType, Reason, find_condition};
-use crate::plan::facts::LaunchTemplate;
+use crate::plan::facts::{AutoScalingGroup, LaunchTemplate};
 use crate::plan::group::draft::Draft;
 use crate::plan::group::turn::hold;
 use crate::plan::group::{Standing, creation, requests};
@@ -20,7 +20,7 @@ use crate::plan::step::{Action, NodeEdit};
 
 use super::{Rollout, complete, end, members, resume, version};
 
-/// Auto Scaling's process that would move instances between zones in the middle of a rollout.
+/// Auto Scaling's process that would move instances between zones in the middle of a rollout, without a drain.
 const REBALANCE: &str = "AZRebalance";
 /// Auto Scaling's processes without which a terminated node would not be replaced.
 const NEEDED: [&str; 2] = ["Launch", "Terminate"];
@@ -37,6 +37,9 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
         }
         return version::make(draft, standing, rollout, template);
     };
+    if !rollout.stopping(standing) && has_to_hold_still(standing, rollout) {
+        return hold_still(draft, standing);
+    }
     let record = draft.status.rollout.clone().unwrap_or_default();
     let urgent = rollout.request.as_ref().is_some_and(|request| request.spec.urgent);
     let hold = hold(draft, standing, urgent, true);
@@ -233,6 +236,49 @@ fn blocks(reason: Reason) -> bool {
     )
 }
 
+/// Whether Auto Scaling moves no instances between zones by itself.
+pub fn holds_still(group: &AutoScalingGroup) -> bool {
+    group.suspended_processes.contains(REBALANCE)
+}
+
+/// Whether a subnet is still to leave the group: only once nothing else than the rollout empties its zone.
+fn has_to_hold_still(standing: &Standing<'_>, rollout: &Rollout) -> bool {
+    let Ok(ground) = &standing.ground else { return false };
+    let group = standing.scaling_group;
+    let wanted = |id: &String| ground.subnets.iter().any(|subnet| subnet.id == *id);
+    let mut leaving = rollout.removed_subnets.intersection(&group.subnets);
+    !holds_still(group) && leaving.any(|id| !wanted(id))
+}
+
+/// Has it hold still, before anything else of the rollout.
+fn hold_still(draft: &mut Draft<'_>, standing: &Standing<'_>) {
+    let message = "suspends AZRebalance before a subnet leaves the group";
+    draft.condition(ConditionType::Progressing, true, Reason::RollingOut, message);
+    draft.headline(CurrentState::InitUpgrade, Reason::RollingOut, message);
+    if suspend_rebalancing(draft, standing.scaling_group) {
+        draft.look_in(1);
+    } else {
+        draft.again();
+    }
+}
+
+/// Suspends the rebalancing. That it is ours to resume is recorded a pass before, for whoever takes over; returns whether
+/// it was.
+fn suspend_rebalancing(draft: &mut Draft<'_>, group: &AutoScalingGroup) -> bool {
+    let Some(record) = &mut draft.status.rollout else {
+        return false;
+    };
+    if !record.suspended_processes.iter().any(|process| process == REBALANCE) {
+        record.suspended_processes.push(REBALANCE.to_owned());
+        return false;
+    }
+    draft.act(Action::SuspendProcess {
+        group: group.name.clone(),
+        process: REBALANCE.to_owned(),
+    });
+    true
+}
+
 /// Turns the steps into effects and Events.
 fn carry_out(draft: &mut Draft<'_>, standing: &Standing<'_>, steps: Steps) {
     let group = standing.scaling_group;
@@ -249,19 +295,8 @@ fn carry_out(draft: &mut Draft<'_>, standing: &Standing<'_>, steps: Steps) {
     for (reason, message) in &steps.warnings {
         draft.notice(true, reason, message.clone());
     }
-    if takes && !group.suspended_processes.contains(REBALANCE) {
-        let ours = |record: &RolloutRecord| record.suspended_processes.iter().any(|process| process == REBALANCE);
-        if !draft.status.rollout.as_ref().is_some_and(ours) {
-            // Recorded a pass before: whoever takes over has to know that it is ours to resume.
-            if let Some(record) = &mut draft.status.rollout {
-                record.suspended_processes.push(REBALANCE.to_owned());
-            }
-            return draft.again();
-        }
-        draft.act(Action::SuspendProcess {
-            group: group.name.clone(),
-            process: REBALANCE.to_owned(),
-        });
+    if takes && !holds_still(group) && !suspend_rebalancing(draft, group) {
+        return draft.again();
     }
     events(draft, &steps);
     draft.waits_in_rollout(steps.waits);

@@ -23,6 +23,8 @@ use crate::plan::step::Action;
 use super::draft::Draft;
 use super::{Standing, requests, upkeep};
 
+pub use advance::holds_still;
+
 /// A rollout under way.
 pub struct Rollout {
     /// Fingerprint of the target.

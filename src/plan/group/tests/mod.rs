@@ -9,6 +9,7 @@ mod names;
 mod rollouts;
 mod shrinking;
 mod stories;
+mod subnets;
 mod upkeep;
 
 use crate::api::upgrade_request::Phase;
