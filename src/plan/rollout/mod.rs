@@ -53,6 +53,17 @@ pub fn advance(fleet: &Fleet<'_>) -> Steps {
     steps
 }
 
+/// Finishes what is in hand and does nothing else, for as long as it is not known what the fleet should become.
+#[must_use]
+pub fn finish(fleet: &Fleet<'_>) -> Steps {
+    let mut steps = Steps::default();
+    work_on_nodes_in_hand(fleet, &mut steps);
+    if !fleet.members.iter().any(|member| member.in_hand(fleet.target)) {
+        steps.outcome = Outcome::Idle;
+    }
+    steps
+}
+
 /// A newcomer that is not Ready in time means that the target does not work (promise P4).
 fn watch_newcomers(fleet: &Fleet<'_>, steps: &mut Steps) {
     for member in fleet.newcomers() {

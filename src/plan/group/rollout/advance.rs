@@ -37,13 +37,24 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
         }
         return version::make(draft, standing, rollout, template);
     };
+    let record = draft.status.rollout.clone().unwrap_or_default();
+    if let Err(problem) = &standing.ground
+        && !rollout.removed_subnets.is_empty()
+    {
+        // Which zones the group leaves is not known: nodes in hand are finished, and nothing else follows.
+        let steps = look(draft, standing, rollout, version, &record, None, rollout::finish);
+        if rollout.stopping(standing) && steps.outcome == Outcome::Idle {
+            return stopped(draft, rollout);
+        }
+        draft.obstacle(problem);
+        return carry_out(draft, standing, steps);
+    }
     if !rollout.stopping(standing) && has_to_hold_still(standing, rollout) {
         return hold_still(draft, standing);
     }
-    let record = draft.status.rollout.clone().unwrap_or_default();
     let urgent = rollout.request.as_ref().is_some_and(|request| request.spec.urgent);
     let hold = hold(draft, standing, urgent, true);
-    let steps = look(draft, standing, rollout, version, &record, hold);
+    let steps = look(draft, standing, rollout, version, &record, hold, rollout::advance);
     remember(draft, &steps, version);
     match steps.outcome {
         Outcome::Done => return done(draft, standing, rollout, template, version),
@@ -72,6 +83,7 @@ fn look(
     version: i64,
     record: &RolloutRecord,
     hold: Option<Hold>,
+    rules: fn(&Fleet<'_>) -> Steps,
 ) -> Steps {
     let group = standing.scaling_group;
     let desired = usize::try_from(group.desired_capacity).unwrap_or_default();
@@ -104,7 +116,7 @@ fn look(
             .as_ref()
             .map(|activity| activity.message.as_str()),
     };
-    let mut steps = rollout::advance(&fleet);
+    let mut steps = rules(&fleet);
     // Said once, at the start.
     let starts = record.progress.is_none() && steps.outcome == Outcome::Going;
     if let Some(warning) = resolved.warning.filter(|_| starts) {

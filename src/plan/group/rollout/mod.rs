@@ -294,12 +294,11 @@ fn members<'a>(draft: &'a Draft<'_>, standing: &'a Standing<'_>, rollout: Option
         .collect()
 }
 
-/// Whether an instance is what the rollout wants.
+/// Whether an instance is what the rollout wants. While it is not known which zones the group keeps, none is.
 fn on_target(standing: &Standing<'_>, rollout: &Rollout, instance: &Instance, template_id: &str, version: i64) -> bool {
     let leaves = !rollout.removed_subnets.is_empty()
-        && standing
-            .ground
-            .as_ref()
-            .is_ok_and(|ground| ground.subnets.iter().all(|subnet| subnet.zone != instance.zone));
+        && standing.ground.as_ref().map_or(true, |ground| {
+            ground.subnets.iter().all(|subnet| subnet.zone != instance.zone)
+        });
     instance.template_id.as_deref() == Some(template_id) && instance.template_version == Some(version) && !leaves
 }
