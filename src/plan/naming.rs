@@ -156,6 +156,12 @@ pub fn block_key<'a>(fingerprint: &'a str, removed_subnets: impl IntoIterator<It
     format!("{fingerprint}-{}", digest(&subnets, 10))
 }
 
+/// The target's fingerprint in what a block is kept under.
+#[must_use]
+pub fn blocked_fingerprint(key: &str) -> &str {
+    key.split_once('-').map_or(key, |(fingerprint, _)| fingerprint)
+}
+
 /// What we write into a template version's description: enough to know an approved configuration again when
 /// the cluster has forgotten it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -365,8 +365,9 @@ fn image_gone(draft: &mut Draft<'_>, standing: &Standing<'_>, request: &Instance
 /// The group should run something else than it is approved for, and no request is open.
 fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
     let fingerprint = &target.mark.fingerprint;
-    if requests::is_blocked(draft, &block_key(fingerprint, &target.removed_subnets)) {
-        return blocked(draft, standing, target);
+    let key = block_key(fingerprint, &target.removed_subnets);
+    if let Some(entry) = requests::block_on(draft, &standing.approved, &key).cloned() {
+        return blocked(draft, standing, target, &entry);
     }
     let reason = opening::reason(draft.observed, standing, target);
     if standing.lock.locked() || opening::is_minor_step(standing, target) {
@@ -405,7 +406,7 @@ fn drifted(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
 /// Opens the request for a target. A finished one of the same name goes first: decisions do not carry over.
 fn open(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target, reason: UpgradeReason) {
     let mut request = opening::request(draft.observed, standing, target, reason);
-    if requests::was_lifted(draft, &requests::block_key_of(&request)) {
+    if requests::was_lifted(draft, &standing.approved, &requests::block_key_of(&request)) {
         opening::asks_again(&mut request);
     }
     let taken = draft
@@ -431,33 +432,21 @@ fn blocked_reason(cause: BlockReason) -> Reason {
 }
 
 /// The target is blocked: says so, and what lifts it.
-fn blocked(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target) {
-    let key = block_key(&target.mark.fingerprint, &target.removed_subnets);
-    let entries = &draft.status.blocked_targets;
-    let blocks = |blocked: &&BlockedTarget| blocked.fingerprint == key && !blocked.lifted;
-    let Some(entry) = entries.iter().find(blocks).cloned() else {
-        return;
-    };
+fn blocked(draft: &mut Draft<'_>, standing: &Standing<'_>, target: &Target, entry: &BlockedTarget) {
     let by = entry.by.as_deref().unwrap_or("unknown");
     let what = match entry.reason {
         BlockReason::Failed => "failed, status.history says why".to_owned(),
         BlockReason::Denied => format!("was denied by {by}"),
         BlockReason::Cancelled => format!("was cancelled by {by}"),
     };
-    let annotate = format!("annotate the group {}={key}", annotation::RETRY_UPGRADE);
-    let name = standing
-        .wanted
-        .identity
-        .request_name(&target.mark.fingerprint, &target.removed_subnets);
-    let exists = draft
-        .observed
-        .requests
-        .iter()
-        .any(|request| requests::name(request) == name);
-    let way_out = if exists {
-        format!("delete upgraderequest {name} (needs approve), or {annotate}")
-    } else {
-        annotate
+    let annotate = format!("annotate the group {}={}", annotation::RETRY_UPGRADE, entry.fingerprint);
+    let mut requests = draft.observed.requests.iter();
+    let way_out = match requests.find(|request| requests::block_key_of(request) == entry.fingerprint) {
+        Some(request) => format!(
+            "delete upgraderequest {} (needs approve), or {annotate}",
+            requests::name(request)
+        ),
+        None => annotate,
     };
     let message = format!(
         "image {} waits: its upgrade {what}; to ask again, {way_out}",

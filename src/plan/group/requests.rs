@@ -12,7 +12,7 @@ use crate::api::upgrade_request::{
     UpgradeFailure, WaitsFor,
 };
 use crate::api::{Reason, field_manager};
-use crate::plan::naming::block_key;
+use crate::plan::naming::{block_key, blocked_fingerprint};
 use crate::plan::rollout::drain::seconds;
 use crate::plan::step::{Action, Notice, RequestMove, RequestRef, Wait};
 use crate::plan::target::Approved;
@@ -316,13 +316,25 @@ pub fn is_blocked(draft: &Draft<'_>, fingerprint: &str) -> bool {
         .any(|blocked| blocked.fingerprint == fingerprint && !blocked.lifted)
 }
 
+/// What keeps a target from starting, by what it would be blocked under: the block on it, or the failure of what its nodes
+/// boot, whichever subnets were to leave with it. What is approved has shown that it works.
+pub fn block_on<'a>(draft: &'a Draft<'_>, approved: &Approved, key: &str) -> Option<&'a BlockedTarget> {
+    let mut entries = draft.status.blocked_targets.iter();
+    entries.find(|blocked| !blocked.lifted && stands_against(blocked, approved, key))
+}
+
 /// Whether a target was blocked once and a person asked for it again.
-pub fn was_lifted(draft: &Draft<'_>, fingerprint: &str) -> bool {
-    draft
-        .status
-        .blocked_targets
-        .iter()
-        .any(|blocked| blocked.fingerprint == fingerprint && blocked.lifted)
+pub fn was_lifted(draft: &Draft<'_>, approved: &Approved, key: &str) -> bool {
+    let mut entries = draft.status.blocked_targets.iter();
+    entries.any(|blocked| blocked.lifted && stands_against(blocked, approved, key))
+}
+
+fn stands_against(blocked: &BlockedTarget, approved: &Approved, key: &str) -> bool {
+    let fingerprint = blocked_fingerprint(key);
+    let fails_anyway = blocked.reason == BlockReason::Failed
+        && fingerprint != approved.mark.fingerprint
+        && fingerprint == blocked_fingerprint(&blocked.fingerprint);
+    fails_anyway || blocked.fingerprint == key
 }
 
 /// Who blocks a target that failed.
@@ -415,10 +427,8 @@ pub fn unblock(draft: &mut Draft<'_>, fingerprint: &str) -> bool {
     lifted
 }
 
-/// Forgets that a target was blocked once: it runs.
-pub fn proven(draft: &mut Draft<'_>, fingerprint: &str) {
-    draft
-        .status
-        .blocked_targets
-        .retain(|blocked| blocked.fingerprint != fingerprint || !blocked.lifted);
+/// Forgets that a target was blocked once: it runs, where something else was approved before.
+pub fn proven(draft: &mut Draft<'_>, before: &Approved, key: &str) {
+    let list = &mut draft.status.blocked_targets;
+    list.retain(|blocked| !(blocked.lifted && stands_against(blocked, before, key)));
 }

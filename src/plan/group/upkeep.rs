@@ -44,7 +44,7 @@ pub fn plan(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
         .as_ref()
         .and_then(|rollout| rollout.version(template))
         .unwrap_or(approved);
-    let change = change(standing, template, pin, rollout.as_ref());
+    let change = change(draft, standing, template, pin, rollout.as_ref());
     let group = standing.scaling_group;
     if !change.is_empty() {
         if let (Some((_, to)), LaunchSource::Template { version: from, .. }) = (&change.pin, &group.launch_source) {
@@ -97,7 +97,13 @@ fn holds(template: &LaunchTemplate, version: i64, mark: &VersionMark) -> bool {
 }
 
 /// What differs on the Auto Scaling group.
-fn change(standing: &Standing<'_>, template: &LaunchTemplate, pin: i64, rollout: Option<&Rollout>) -> GroupChange {
+fn change(
+    draft: &Draft<'_>,
+    standing: &Standing<'_>,
+    template: &LaunchTemplate,
+    pin: i64,
+    rollout: Option<&Rollout>,
+) -> GroupChange {
     let group = standing.scaling_group;
     let wanted = standing.wanted;
     // An upper bound below the size would have AWS terminate whatever it likes: the surplus is drained first.
@@ -113,14 +119,19 @@ fn change(standing: &Standing<'_>, template: &LaunchTemplate, pin: i64, rollout:
     );
     GroupChange {
         sizes: (sizes != (group.min_size, group.max_size)).then_some(sizes),
-        subnets: subnets(standing, rollout).filter(|subnets| *subnets != group.subnets),
+        subnets: subnets(draft, standing, rollout).filter(|subnets| *subnets != group.subnets),
         pin: (!pinned).then(|| (template.id.clone(), pin)),
     }
 }
 
 /// The subnets to have now: added ones at once, removed ones only in a rollout that was allowed to remove them, and only
-/// once Auto Scaling is known not to move instances by itself: it would empty the zone without a drain.
-fn subnets(standing: &Standing<'_>, rollout: Option<&Rollout>) -> Option<BTreeSet<String>> {
+/// once Auto Scaling is known not to move instances by itself: it would empty the zone without a drain. A rollout that is
+/// over before its end gives back what it removed, before its nodes there could be taken.
+fn subnets(draft: &Draft<'_>, standing: &Standing<'_>, rollout: Option<&Rollout>) -> Option<BTreeSet<String>> {
+    let back = rollout::given_back(draft);
+    if !back.is_empty() {
+        return Some(back.union(&standing.scaling_group.subnets).cloned().collect());
+    }
     let ground = standing.ground.as_ref().ok()?;
     let mut subnets: BTreeSet<String> = ground.subnets.iter().map(|subnet| subnet.id.clone()).collect();
     let removed = rollout

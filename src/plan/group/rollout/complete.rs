@@ -54,7 +54,7 @@ pub fn complete(
         };
         records::remember(draft, &approved);
         draft.status.rollout = None;
-        requests::proven(draft, &rollout.key());
+        requests::proven(draft, &from, &rollout.key());
         if name.is_none() {
             records::prune(draft, standing, draft.observed.kept_versions);
         }

@@ -13,7 +13,9 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::InstanceGroup;
-use crate::api::instance_group::{BlockReason, RolloutEnding, RolloutRecord, RolloutResult};
+use crate::api::instance_group::{
+    BlockReason, HistoryEntry, HistoryResult, RolloutEnding, RolloutRecord, RolloutResult,
+};
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase};
 use crate::plan::facts::{Fact, Instance, LaunchTemplate};
 use crate::plan::naming::block_key;
@@ -195,6 +197,41 @@ fn image_gone(draft: &Draft<'_>, standing: &Standing<'_>, rollout: &Rollout) -> 
     gone && !standing.scaling_group.instances.iter().all(done)
 }
 
+/// Subnets that the group has to have again: of a rollout on its way back, or whose request vanished. Not those that are known
+/// to be gone.
+pub fn given_back(draft: &Draft<'_>) -> BTreeSet<String> {
+    let Some(record) = &draft.status.rollout else {
+        return BTreeSet::new();
+    };
+    if record.ending.is_none() && !vanished(draft, record) {
+        return BTreeSet::new();
+    }
+    let look_ups = &draft.observed.look_ups;
+    let removed = record.removed_subnets.iter();
+    removed
+        .filter(|id| look_ups.subnets.get(*id) != Some(&Fact::NotFound))
+        .cloned()
+        .collect()
+}
+
+/// Whether somebody took a rollout's request away with its finalizer before the rollout had succeeded.
+fn vanished(draft: &Draft<'_>, record: &RolloutRecord) -> bool {
+    let Some(name) = &record.request else {
+        return false;
+    };
+    let exists = draft
+        .observed
+        .requests
+        .iter()
+        .any(|request| requests::name(request) == name);
+    let succeeded = |entry: &HistoryEntry| {
+        entry.request.as_ref() == Some(name)
+            && entry.result == HistoryResult::Succeeded
+            && entry.when >= record.started_at
+    };
+    !exists && !draft.status.history.iter().any(succeeded)
+}
+
 /// Clears up after a rollout that is over: its notes on nodes, what it suspended, its record. Returns whether there was
 /// something to do.
 pub fn leftovers(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
@@ -204,22 +241,10 @@ pub fn leftovers(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
     let Some(record) = draft.status.rollout.take() else {
         return false;
     };
-    let gone = |name: &str| {
-        !draft
-            .observed
-            .requests
-            .iter()
-            .any(|request| requests::name(request) == name)
-    };
     let key = block_key(&record.fingerprint, &record.removed_subnets);
-    if let Some(name) = record.request.filter(|name| gone(name))
-        && draft
-            .status
-            .fingerprint
-            .as_ref()
-            .and_then(|status| status.approved.as_ref())
-            != Some(&record.fingerprint)
+    if vanished(draft, &record)
         && !requests::is_blocked(draft, &key)
+        && let Some(name) = record.request
     {
         // Somebody took the request away with its finalizer. That is a cancel, too (gate rule L11).
         requests::block_target(draft, &key, BlockReason::Cancelled, "unknown");

@@ -2,8 +2,9 @@
 
 use jiff::SignedDuration;
 
-use crate::api::ConditionType;
+use crate::api::instance_group::BlockReason;
 use crate::api::upgrade_request::Phase;
+use crate::api::{ConditionType, annotation, label};
 use crate::plan::facts::workload::{Pod, PodId, PodKind};
 use crate::plan::facts::{Fact, FailureClass};
 use crate::plan::test_world::{World, failure};
@@ -140,5 +141,134 @@ fn a_removal_does_not_end_while_the_ground_cannot_be_seen() {
         world.decide(Phase::InProgress, |request| request.spec.cancelled = true);
         world.run();
         assert_eq!(world.phases(), [Phase::Cancelled], "{}", world.transcript);
+        nothing_unasked(&world);
+    }
+}
+
+/// A rollout that is stopped gives the subnets back before Auto Scaling may move instances again.
+#[test]
+fn a_removal_that_is_stopped_gives_the_subnet_back_first() {
+    type Stop = fn(&mut World);
+    let stops: [(&str, bool, Stop); 4] = [
+        ("cancelled", true, |world| {
+            world.decide(Phase::InProgress, |request| request.spec.cancelled = true);
+        }),
+        ("vanished", true, |world| world.requests.clear()),
+        ("locked", false, |world| {
+            let annotations = world.group.metadata.annotations.as_mut().unwrap();
+            annotations.insert(annotation::LOCK_UPGRADES.to_owned(), "true".to_owned());
+        }),
+        ("failed", true, |world| {
+            world.bad_images.insert("ami-0b".to_owned());
+        }),
+    ];
+    for (what, locked, stop) in stops {
+        let mut world = World::at_rest(locked);
+        world.publish("ami-0b");
+        leave(&mut world, &["subnet-a", "subnet-b"]);
+        world.settle();
+        if locked {
+            world.approve();
+        }
+        world.settle();
+        let gone = world.aws_actions.iter().any(|action| action.starts_with("terminate"));
+        assert!(gone && has(&world) == ["subnet-a", "subnet-b"], "{}", world.transcript);
+        stop(&mut world);
+        if what == "failed" {
+            world.run();
+            world.wait(SignedDuration::from_mins(15));
+        }
+        world.aws_actions.clear();
+        world.run();
+        nothing_unasked(&world);
+        assert_eq!(
+            has(&world),
+            ["subnet-a", "subnet-b", "subnet-c"],
+            "{what}: {}",
+            world.transcript
+        );
+        let place = |words: &str| world.aws_actions.iter().position(|action| action.contains(words));
+        let (back, resume) = (place("subnet-c"), place("resume AZRebalance"));
+        assert!(back.is_some() && back < resume, "{what}: {:?}", world.aws_actions);
+        let status = world.group.status.as_ref().unwrap();
+        assert_eq!(
+            (status.blocked_targets.len(), status.rollout.is_none()),
+            (usize::from(what != "locked"), true),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_subnet_that_is_gone_for_good_is_not_given_back() {
+    let (mut world, _) = in_hand();
+    world.look_ups.subnets.insert("subnet-c".to_owned(), Fact::NotFound);
+    world.decide(Phase::InProgress, |request| request.spec.cancelled = true);
+    world.wait(SignedDuration::from_mins(15));
+    world.run();
+    assert_eq!(
+        (world.phases(), has(&world)),
+        (vec![Phase::Cancelled], vec!["subnet-a", "subnet-b"])
+    );
+}
+
+/// An image that failed while a subnet was to leave is no better without that.
+#[test]
+fn what_failed_together_with_a_removal_is_blocked_without_it_too() {
+    for locked in [true, false] {
+        let mut world = World::at_rest(locked);
+        world.bad_images.insert("ami-0b".to_owned());
+        world.publish("ami-0b");
+        leave(&mut world, &["subnet-a", "subnet-b"]);
+        world.settle();
+        if locked {
+            world.approve();
+        }
+        world.run();
+        world.wait(SignedDuration::from_mins(15));
+        world.run();
+        let blocked = world.group.status.as_ref().unwrap().blocked_targets.clone();
+        assert_eq!(
+            (blocked.len(), blocked[0].reason),
+            (1, BlockReason::Failed),
+            "{}",
+            world.transcript
+        );
+        let before = world.requests.len();
+        for subnets in [&["subnet-a", "subnet-b", "subnet-c"][..], &["subnet-a"]] {
+            leave(&mut world, subnets);
+            world.aws_actions.clear();
+            world.run();
+            assert_eq!(
+                (&world.aws_actions, world.requests.len()),
+                (&Vec::new(), before),
+                "{}",
+                world.transcript
+            );
+            let message = world.group.status.as_ref().unwrap().message.clone().unwrap();
+            assert!(message.contains(&format!("={}", blocked[0].fingerprint)), "{message}");
+        }
+        // The removal alone is another matter: what runs has shown that it works.
+        world.publish("ami-0a");
+        world.run();
+        if locked {
+            world.approve();
+            world.run();
+        }
+        assert_eq!(has(&world), ["subnet-a"], "{}", world.transcript);
+        // A person who asks again is heard, and only a person approves it.
+        world.publish("ami-0b");
+        world.bad_images.clear();
+        let annotations = world.group.metadata.annotations.as_mut().unwrap();
+        annotations.insert(annotation::RETRY_UPGRADE.to_owned(), blocked[0].fingerprint.clone());
+        world.run();
+        if locked {
+            let labels = world.request(Phase::Pending).metadata.labels.clone().unwrap();
+            assert_eq!(labels.get(label::ASKED_AGAIN).map(String::as_str), Some("true"));
+            world.approve();
+            world.run();
+        }
+        assert_eq!(world.running_images(), ["ami-0b"; 3]);
+        assert!(world.group.status.as_ref().unwrap().blocked_targets.is_empty());
     }
 }
