@@ -97,6 +97,37 @@ impl Observed {
         }
     }
 
+    /// Ids of the subnets besides those of the manifest that have to be known: what the Auto Scaling group has, and what a
+    /// rollout removed.
+    #[must_use]
+    pub fn other_subnets(&self) -> BTreeSet<String> {
+        let status = self.group.status.as_ref();
+        let removed = status.and_then(|status| status.rollout.as_ref());
+        let mut ids: BTreeSet<String> = removed
+            .iter()
+            .flat_map(|record| &record.removed_subnets)
+            .cloned()
+            .collect();
+        ids.extend(
+            self.scaling_group
+                .found()
+                .iter()
+                .flat_map(|group| &group.subnets)
+                .cloned(),
+        );
+        let facts = self.look_ups.subnets.values();
+        for known in facts.filter_map(Fact::found) {
+            ids.remove(&known.id);
+        }
+        ids
+    }
+
+    /// What is known of a subnet by its id.
+    #[must_use]
+    pub fn subnet(&self, id: &str) -> Fact<Subnet> {
+        look(self.look_ups.subnets.get(id), "ec2:DescribeSubnets")
+    }
+
     /// What is known of a parameter.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Fact<Parameter> {

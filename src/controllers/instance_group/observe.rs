@@ -223,6 +223,11 @@ async fn look_up(context: &Context, wanted: &Wanted, observed: &mut Observed, fo
     );
     observed.look_ups.subnets = subnets;
     observed.look_ups.security_groups = security_groups;
+    let others = observed.other_subnets();
+    if !others.is_empty() {
+        let others = context.lookups.subnets(asker, &cluster.vpc_id, &others).await;
+        observed.look_ups.subnets.extend(others);
+    }
     let Fact::Found(instance_type) = observed.look_ups.instance_type.clone() else {
         return;
     };

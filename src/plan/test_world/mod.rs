@@ -158,6 +158,24 @@ impl World {
 
     /// What a look sees.
     pub fn observe(&self) -> Observed {
+        let mut observed = self.observe_all();
+        // Looked up is what the manifest names, then what else has to be known.
+        let known = std::mem::take(&mut observed.look_ups.subnets);
+        let named = self
+            .group
+            .spec
+            .eks
+            .iter()
+            .flat_map(|eks| eks.configuration.subnets.clone());
+        for ids in [named.collect(), observed.other_subnets()] {
+            let answers = ids.into_iter().filter_map(|id| known.get_key_value(&id));
+            let answers: Vec<_> = answers.map(|(id, fact)| (id.clone(), fact.clone())).collect();
+            observed.look_ups.subnets.extend(answers);
+        }
+        observed
+    }
+
+    fn observe_all(&self) -> Observed {
         Observed {
             now: self.now,
             group: self.group.clone(),

@@ -18,7 +18,7 @@ use crate::plan::rollout::drain::seconds;
 use crate::plan::rollout::{self, Counts, Fleet, Hold, Outcome, Step, Steps, resolve};
 use crate::plan::step::{Action, NodeEdit};
 
-use super::{Rollout, complete, end, members, resume, version};
+use super::{Rollout, complete, end, members, resume, version, zones_left};
 
 /// Auto Scaling's process that would move instances between zones in the middle of a rollout, without a drain.
 const REBALANCE: &str = "AZRebalance";
@@ -38,15 +38,13 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
         return version::make(draft, standing, rollout, template);
     };
     let record = draft.status.rollout.clone().unwrap_or_default();
-    if let Err(problem) = &standing.ground
-        && !rollout.removed_subnets.is_empty()
-    {
-        // Which zones the group leaves is not known: nodes in hand are finished, and nothing else follows.
+    if let Err(problem) = zones_left(draft, standing, rollout) {
+        // Which nodes have to go is not known: those in hand are finished, and nothing else follows.
         let steps = look(draft, standing, rollout, version, &record, None, rollout::finish);
         if rollout.stopping(standing) && steps.outcome == Outcome::Idle {
             return stopped(draft, rollout);
         }
-        draft.obstacle(problem);
+        draft.obstacle(&problem);
         return carry_out(draft, standing, steps);
     }
     if !rollout.stopping(standing) && has_to_hold_still(standing, rollout) {

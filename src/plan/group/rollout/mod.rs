@@ -19,6 +19,7 @@ use crate::api::instance_group::{
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase};
 use crate::plan::facts::{Fact, Instance, LaunchTemplate};
 use crate::plan::naming::block_key;
+use crate::plan::problem::Problem;
 use crate::plan::rollout::{Member, tidy};
 use crate::plan::step::Action;
 
@@ -206,12 +207,9 @@ pub fn given_back(draft: &Draft<'_>) -> BTreeSet<String> {
     if record.ending.is_none() && !vanished(draft, record) {
         return BTreeSet::new();
     }
-    let look_ups = &draft.observed.look_ups;
     let removed = record.removed_subnets.iter();
-    removed
-        .filter(|id| look_ups.subnets.get(*id) != Some(&Fact::NotFound))
-        .cloned()
-        .collect()
+    let there = removed.filter(|id| draft.observed.subnet(id) != Fact::NotFound);
+    there.cloned().collect()
 }
 
 /// Whether somebody took a rollout's request away with its finalizer before the rollout had succeeded.
@@ -298,19 +296,27 @@ fn resume(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
     false
 }
 
-/// The group's instances with what is known of each; on target is what a rollout's version launched.
+/// The group's instances with what is known of each; on target is what a rollout's version launched in a zone that it leaves
+/// to the group. While it is not known which those are, none is.
 fn members<'a>(draft: &'a Draft<'_>, standing: &'a Standing<'_>, rollout: Option<(&Rollout, i64)>) -> Vec<Member<'a>> {
     let observed = draft.observed;
     let template = standing.template.found();
+    let zones = rollout.map(|(rollout, _)| zones_left(draft, standing, rollout));
+    let stays = |instance: &Instance| match &zones {
+        None | Some(Ok(None)) => true,
+        Some(Ok(Some(zones))) => zones.contains(&instance.zone),
+        Some(Err(_)) => false,
+    };
     let instances = standing.scaling_group.instances.iter();
     instances
         .map(|instance| {
             let node = observed.nodes.get(&instance.id);
+            let launched = rollout.zip(template).is_some_and(|((_, version), template)| {
+                instance.template_id.as_ref() == Some(&template.id) && instance.template_version == Some(version)
+            });
             Member {
                 instance,
-                on_target: rollout.zip(template).is_some_and(|((rollout, version), template)| {
-                    on_target(standing, rollout, instance, &template.id, version)
-                }),
+                on_target: launched && stays(instance),
                 node,
                 pods: observed.pods.get(&instance.id),
                 hosts_operator: node.is_some_and(|node| Some(&node.name) == observed.own_node.as_ref()),
@@ -319,11 +325,26 @@ fn members<'a>(draft: &'a Draft<'_>, standing: &'a Standing<'_>, rollout: Option
         .collect()
 }
 
-/// Whether an instance is what the rollout wants. While it is not known which zones the group keeps, none is.
-fn on_target(standing: &Standing<'_>, rollout: &Rollout, instance: &Instance, template_id: &str, version: i64) -> bool {
-    let leaves = !rollout.removed_subnets.is_empty()
-        && standing.ground.as_ref().map_or(true, |ground| {
-            ground.subnets.iter().all(|subnet| subnet.zone != instance.zone)
-        });
-    instance.template_id.as_deref() == Some(template_id) && instance.template_version == Some(version) && !leaves
+/// The zones that a rollout leaves to the group, where it removes subnets. Subnets that went from the manifest since stay
+/// until they are asked for: their zones count, too.
+fn zones_left(
+    draft: &Draft<'_>,
+    standing: &Standing<'_>,
+    rollout: &Rollout,
+) -> Result<Option<BTreeSet<String>>, Problem> {
+    if rollout.removed_subnets.is_empty() {
+        return Ok(None);
+    }
+    let ground = standing.ground.as_ref().map_err(Clone::clone)?;
+    let mut zones: BTreeSet<String> = ground.subnets.iter().map(|subnet| subnet.zone.clone()).collect();
+    let wanted = |id: &String| ground.subnets.iter().any(|subnet| subnet.id == *id);
+    let others = standing.scaling_group.subnets.difference(&rollout.removed_subnets);
+    for id in others.filter(|id| !wanted(id)) {
+        match draft.observed.subnet(id) {
+            Fact::Found(subnet) => drop(zones.insert(subnet.zone)),
+            Fact::NotFound => {}
+            Fact::Unknown(failure) => return Err(Problem::Unknown(failure)),
+        }
+    }
+    Ok(Some(zones))
 }

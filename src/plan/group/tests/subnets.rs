@@ -272,3 +272,44 @@ fn what_failed_together_with_a_removal_is_blocked_without_it_too() {
         assert!(world.group.status.as_ref().unwrap().blocked_targets.is_empty());
     }
 }
+
+/// A second subnet that goes from the manifest meanwhile is another request's matter.
+#[test]
+fn another_subnet_removed_in_the_middle_waits_for_its_own_turn() {
+    let (mut world, id) = in_hand();
+    let in_b = in_zone(&world, "zone-b");
+    leave(&mut world, &["subnet-a"]);
+    // While its zone cannot be seen, nothing is concluded.
+    let known = world
+        .look_ups
+        .subnets
+        .insert("subnet-b".to_owned(), Fact::Unknown(failure(FailureClass::Throttled)));
+    world.pods.clear();
+    world.run();
+    assert_eq!(world.phases(), [Phase::InProgress], "{}", world.transcript);
+    world.look_ups.subnets.insert("subnet-b".to_owned(), known.unwrap());
+    world.run();
+    assert!(
+        !world.nodes.contains_key(&id) && in_b.iter().all(|id| world.nodes.contains_key(id)),
+        "{}",
+        world.transcript
+    );
+    assert_eq!(
+        world.phases(),
+        [Phase::Succeeded, Phase::Pending],
+        "{}",
+        world.transcript
+    );
+    assert_eq!(world.request(Phase::Pending).spec.target.removed_subnets, ["subnet-b"]);
+    let terminated = |world: &World| world.transcript.matches("do    terminate").count();
+    assert_eq!((has(&world), terminated(&world)), (vec!["subnet-a", "subnet-b"], 1));
+    world.approve();
+    world.run();
+    assert_eq!(
+        (has(&world), zones(&world)),
+        (vec!["subnet-a"], vec!["zone-a"; 3]),
+        "{}",
+        world.transcript
+    );
+    nothing_unasked(&world);
+}
