@@ -20,7 +20,7 @@ use crate::clock;
 use crate::cluster::stores::find;
 use crate::plan::facts::workload::Pod;
 use crate::plan::facts::{AutoScalingGroup, Fact, FailedActivity, Failure, Image, LaunchTemplate, Node, Parameter};
-use crate::plan::group::{in_motion, scaling_group_name, template_name};
+use crate::plan::group::{in_motion, resizes, scaling_group_name, template_name};
 use crate::plan::image::{ImageSource, image_source};
 use crate::plan::support::unsupported_fields;
 use crate::plan::target::Approved;
@@ -134,6 +134,9 @@ async fn scaling_group(
     follows.insert(Followed::ScalingGroup(name.clone()));
     let freshness = if moving { Freshness::Fresh } else { Freshness::Snapshot };
     let mut fact = context.inventory.group(&name, freshness).await;
+    if !moving && fact.found().is_some_and(|found| resizes(group, found)) {
+        fact = context.inventory.group(&name, Freshness::Fresh).await;
+    }
     if let Fact::Found(group) = &mut fact {
         context.terminations.show(group);
     }

@@ -36,6 +36,7 @@ use draft::Draft;
 
 pub use requests::TARGET_REVERTED;
 pub use rollout::in_motion;
+pub use shrink::resizes;
 
 /// Decides the next steps for a group.
 #[must_use]

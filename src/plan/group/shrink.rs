@@ -12,11 +12,22 @@ use crate::plan::rollout::scale_in::scale_in;
 use crate::plan::rollout::steps::Steps;
 use crate::plan::rollout::{Hand, Limits, Member, Step, hand, resolve};
 use crate::plan::step::{Action, NodeEdit};
+use crate::plan::wanted::Wanted;
 
 use super::draft::Draft;
 
 /// What the records of a deleted group's nodes name.
 const DELETION: &str = "deletion";
+
+/// Whether the sizes of the Auto Scaling group will be written. An upper bound below the size has AWS terminate what it
+/// likes, and others change the size: that must be decided on what AWS says now.
+#[must_use]
+pub fn resizes(group: &InstanceGroup, scaling_group: &AutoScalingGroup) -> bool {
+    Wanted::parse(group).is_ok_and(|wanted| {
+        (wanted.min_size, wanted.max_size) != (scaling_group.min_size, scaling_group.max_size)
+            || scaling_group.desired_capacity > wanted.max_size
+    })
+}
 
 /// What the group's strategy allows.
 fn limits(group: &InstanceGroup, size: i32) -> Limits {

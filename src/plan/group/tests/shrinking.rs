@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::instance_group::{RollingUpdate, UpgradeStrategy};
 use crate::plan::facts::workload::{Pod, PodId, PodKind};
+use crate::plan::group::resizes;
 use crate::plan::test_world::World;
 
 fn pod(id: &str) -> Pod {
@@ -87,6 +88,28 @@ fn an_upper_bound_that_comes_back_lets_nodes_go_again() {
     world.run();
     assert_eq!(world.scaling_group.as_ref().unwrap().instances.len(), 4);
     assert!(world.nodes.values().all(|node| node.record.is_none() && !node.cordoned));
+}
+
+/// Whoever has grown the group since the last poll must not lose nodes to an older size.
+#[test]
+fn sizes_are_written_on_a_fresh_read_only_and_at_rest_none_is_made() {
+    let mut world = busy(4);
+    let asks = |world: &World| resizes(&world.group, world.scaling_group.as_ref().unwrap());
+    assert!(!asks(&world), "at rest");
+    for (min, max) in [(4, 5), (3, 6), (4, 7)] {
+        resize(&mut world, min, max);
+        assert!(asks(&world), "{min} to {max}");
+    }
+    resize(&mut world, 4, 6);
+    world.scaling_group.as_mut().unwrap().desired_capacity = 7;
+    assert!(asks(&world), "above the bound");
+    world.scaling_group.as_mut().unwrap().desired_capacity = 4;
+    world.group.spec.eks.as_mut().unwrap().configuration.image = None;
+    resize(&mut world, 1, 2);
+    assert!(
+        !asks(&world),
+        "nothing is written for a manifest that is not understood"
+    );
 }
 
 fn delete(world: &mut World) {
