@@ -32,7 +32,6 @@ fn run() -> anyhow::Result<ExitCode> {
             runtime.shutdown_timeout(Duration::from_secs(1));
             ended.map(|()| ExitCode::SUCCESS)
         }
-        Command::Crds(arguments) => crds(arguments.directory.as_deref()).map(|()| ExitCode::SUCCESS),
         Command::Settings(SettingsCommand::Check(arguments)) => {
             install_tls()?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

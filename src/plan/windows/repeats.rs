@@ -178,11 +178,7 @@ fn meant(expression: &str) -> Result<(), String> {
         let odd = words.find(|word| {
             let letters = word.trim_matches(|letter: char| letter.is_ascii_digit());
             let fits = letters == *word || ["l", "w"].contains(&letters);
-<<<<<<< ours
-            !(letters.is_empty() || fits && known.contains(&letters))
-=======
             !(letters.is_empty() || (fits && known.contains(&letters)))
->>>>>>> theirs
         });
         if let Some(word) = odd {
             return Err(format!("{word} means nothing at that place"));
