@@ -361,7 +361,7 @@ fn the_status_has_the_names_of_the_design() {
          launchTemplate launchTemplate.{id name approvedVersion previousVersion}
          fingerprint fingerprint.{approved desired renderVersion}
          lock lock.{locked source reason until}
-         blockedTargets blockedTargets.{fingerprint reason at by}
+         blockedTargets blockedTargets.{fingerprint reason at by lifted}
          rollout rollout.{request fingerprint removedSubnets launchTemplateVersion imageId startedAt progress joining
          shortSince suspendedProcesses ending} rollout.joining.{instanceId since}
          rollout.ending.{result reason message instanceId clearedAt}
