@@ -2,7 +2,9 @@
 //!
 //! Owns tests on testbeds of their own: settings are the whole fleet's. When something is approved is tested on the plan.
 
+mod approvers;
 mod fleet;
+mod rollback;
 mod tiers;
 
 use std::time::Duration;
