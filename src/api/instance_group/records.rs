@@ -120,7 +120,8 @@ pub struct RolloutRecord {
     /// Nodes done of all nodes, such as `3/12`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
-    /// Instances of the target that have not been Ready yet.
+    /// Instances of the target that have not been Ready yet. One that ends before it is Ready stays until its successor is
+    /// known, which goes on with its time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub joining: Vec<JoiningInstance>,
     /// Since when instances are missing that nothing on its way explains.
@@ -140,7 +141,7 @@ pub struct RolloutRecord {
 pub struct JoiningInstance {
     /// Its id.
     pub instance_id: String,
-    /// Since when it is known.
+    /// Since when it is known, or the one that ended in its place before it was Ready.
     pub since: Time,
 }
 

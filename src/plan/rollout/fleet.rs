@@ -33,7 +33,8 @@ pub struct Fleet<'a> {
     pub suspended: Vec<&'a str>,
     /// Whether the cluster has a Ready node that takes pods besides the one that hosts this operator.
     pub refuge: bool,
-    /// Instances of the target that have not been Ready yet, and since when they are known.
+    /// Instances of the target that have not been Ready yet, and since when they are known. Also those that ended before they
+    /// were, until a successor is known.
     pub joining: BTreeMap<String, Timestamp>,
     /// Since when instances are missing that nothing on its way explains.
     pub short_since: Option<Timestamp>,
@@ -202,6 +203,24 @@ impl Fleet<'_> {
                 && !member.ready()
                 && !member.joined(self.target)
         })
+    }
+
+    /// Instances of the target that ended, or are about to, before they were Ready, the one known for the longest first. None
+    /// once a new node of the target became Ready: then the target works.
+    #[must_use]
+    pub fn lost(&self) -> Vec<(&str, Timestamp)> {
+        let fresh = |member: &&Member<'_>| {
+            let expected = self.joining.contains_key(member.id()) || member.record(self.target).is_none();
+            member.on_target && member.ready() && expected
+        };
+        if self.members.iter().any(|member| fresh(&member)) {
+            return Vec::new();
+        }
+        let here = |id: &str| self.members.iter().any(|member| member.id() == id && !member.leaving());
+        let gone = self.joining.iter().filter(|(id, _)| !here(id));
+        let mut lost: Vec<(&str, Timestamp)> = gone.map(|(id, since)| (id.as_str(), *since)).collect();
+        lost.sort_by_key(|(_, since)| *since);
+        lost
     }
 
     /// Instances that still have to go.

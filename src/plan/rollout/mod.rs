@@ -64,10 +64,13 @@ pub fn finish(fleet: &Fleet<'_>) -> Steps {
     steps
 }
 
-/// A newcomer that is not Ready in time means that the target does not work (promise P4).
+/// A newcomer that is not Ready in time means that the target does not work (promise P4). One that ends before, be it
+/// terminated by a health check, hands its time on to the next: else a bad image would be tried without end.
 fn watch_newcomers(fleet: &Fleet<'_>, steps: &mut Steps) {
+    let mut lost = fleet.lost().into_iter();
     for member in fleet.newcomers() {
-        let since = fleet.joining.get(member.id()).copied().unwrap_or(fleet.now);
+        let known = fleet.joining.get(member.id()).copied();
+        let since = known.or_else(|| Some(lost.next()?.1)).unwrap_or(fleet.now);
         steps.joining.insert(member.id().to_owned(), since);
         let until = after(since, fleet.limits.ready_timeout);
         if fleet.now < until {
@@ -91,6 +94,9 @@ fn watch_newcomers(fleet: &Fleet<'_>, steps: &mut Steps) {
             });
         }
     }
+    let gap = fleet.short() > 0 || fleet.members.iter().any(Member::leaving);
+    let waiting = lost.filter(|_| gap).map(|(id, since)| (id.to_owned(), since));
+    steps.joining.extend(waiting);
 }
 
 /// Instances that do not come at all mean the same. Not while somebody suspended launches: then it says nothing.
@@ -98,17 +104,22 @@ fn watch_launches(fleet: &Fleet<'_>, steps: &mut Steps) {
     if fleet.short() == 0 || !fleet.suspended.is_empty() {
         return;
     }
+    let lost = fleet.lost().into_iter().next();
     let since = fleet.short_since.unwrap_or(fleet.now);
+    let since = lost.map_or(since, |(_, lost_since)| since.min(lost_since));
     steps.short_since = Some(since);
     let until = after(since, fleet.limits.ready_timeout);
     if fleet.now < until {
         return steps.again(until);
     }
     if steps.outcome == Outcome::Going {
-        let words = fleet.launch_failure.map_or_else(
+        let mut words = fleet.launch_failure.map_or_else(
             || "Auto Scaling gives no reason".to_owned(),
             |words| format!("Auto Scaling says: {words}"),
         );
+        if let Some((id, _)) = lost {
+            words = format!("{id} of the new version ended before it was Ready; {words}");
+        }
         steps.outcome = Outcome::Halt(Halt {
             reason: Reason::LaunchFailed,
             message: format!("no instance came within {:#}; {words}", fleet.limits.ready_timeout),

@@ -18,7 +18,8 @@ pub struct Steps {
     pub actions: Vec<Step>,
     /// Why nothing more is done now; the first is the headline.
     pub waits: Vec<Wait>,
-    /// Instances of the target that have not been Ready yet, and since when they are known.
+    /// Instances of the target that have not been Ready yet, and since when they are known. Also those that ended before they
+    /// were, until a successor is known.
     pub joining: BTreeMap<String, Timestamp>,
     /// Since when instances are missing that nothing on its way explains.
     pub short_since: Option<Timestamp>,

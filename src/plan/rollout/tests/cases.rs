@@ -383,6 +383,88 @@ fn a_newcomer_that_is_not_ready_in_time_halts_and_the_clock_outlives_a_restart()
     }
 }
 
+/// Rule R5 also where a health check or an auto-scaler takes the nodes that do not come up.
+#[test]
+fn newcomers_that_end_one_after_another_share_one_time() {
+    for gap in [false, true] {
+        let mut fleet = toy(3, "1");
+        fleet.nature.bad_image = true;
+        fleet.lose(0);
+        fleet.look();
+        for minutes in [5, 10, 14] {
+            fleet.now = after(now(), SignedDuration::from_mins(minutes));
+            fleet.nature.no_capacity = gap;
+            fleet.lose(2);
+            // Looked at while none is there, and once it is.
+            fleet.look();
+            fleet.restart();
+            fleet.nature.no_capacity = false;
+            fleet.look();
+            assert_eq!(fleet.look().outcome, Outcome::Going, "{}", fleet.transcript);
+        }
+        fleet.now = after(now(), SignedDuration::from_secs(899));
+        assert_eq!(fleet.look().outcome, Outcome::Going);
+        fleet.now = after(now(), SignedDuration::from_mins(15));
+        let Outcome::Halt(halt) = fleet.look().outcome else {
+            panic!("{}", fleet.transcript)
+        };
+        assert_eq!(halt.reason, Reason::NodeNeverReady);
+    }
+}
+
+#[test]
+fn a_gap_after_a_newcomer_that_ended_goes_on_with_its_time() {
+    let mut fleet = toy(3, "1");
+    fleet.nature.bad_image = true;
+    fleet.lose(0);
+    fleet.look();
+    fleet.now = after(now(), SignedDuration::from_mins(10));
+    fleet.nature.no_capacity = true;
+    let id = fleet.members[2].instance.id.clone();
+    fleet.lose(2);
+    assert_eq!(fleet.look().short_since, Some(now()));
+    fleet.now = after(now(), SignedDuration::from_mins(15));
+    let Outcome::Halt(halt) = fleet.look().outcome else {
+        panic!("{}", fleet.transcript)
+    };
+    assert_eq!(halt.reason, Reason::LaunchFailed);
+    assert!(
+        halt.message.contains(&format!("{id} of the new version ended before")),
+        "{}",
+        halt.message
+    );
+}
+
+#[test]
+fn the_time_starts_anew_once_a_new_node_is_ready_or_nothing_is_missing() {
+    for shrunk in [true, false] {
+        let mut fleet = toy(3, "1");
+        fleet.nature.bad_image = true;
+        fleet.lose(0);
+        fleet.look();
+        fleet.now = after(now(), SignedDuration::from_mins(10));
+        if shrunk {
+            fleet.desired = 2;
+            fleet.lose(2);
+        } else {
+            fleet.lose(2);
+            fleet.look();
+            fleet.members[2].node.as_mut().unwrap().ready = true;
+            "InService".clone_into(&mut fleet.members[2].instance.lifecycle_state);
+        }
+        let steps = fleet.look();
+        assert!(steps.joining.is_empty(), "{:?}", steps.joining);
+        fleet.desired = 3;
+        fleet.lose(0);
+        let joining = fleet.look().joining;
+        assert!(
+            !joining.is_empty() && joining.into_values().all(|since| since == fleet.now),
+            "{}",
+            fleet.transcript
+        );
+    }
+}
+
 #[test]
 fn a_node_that_was_ready_once_does_not_halt_the_rollout() {
     let mut fleet = proven(2, "1");
