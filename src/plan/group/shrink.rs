@@ -2,15 +2,15 @@
 //!
 //! Owns that they are drained before (design section 2). Must not decide on sizes or on the order of a deletion.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::instance_group::CurrentState;
 use crate::api::{InstanceGroup, Reason};
-use crate::plan::facts::AutoScalingGroup;
+use crate::plan::facts::{AutoScalingGroup, Instance};
 use crate::plan::rollout::drain::{after, seconds};
-use crate::plan::rollout::scale_in::scale_in;
+use crate::plan::rollout::scale_in::{SCALE_IN, scale_in};
 use crate::plan::rollout::steps::Steps;
-use crate::plan::rollout::{Hand, Limits, Member, Step, hand, resolve};
+use crate::plan::rollout::{Fleet, Hand, Limits, Member, Step, hand, resolve};
 use crate::plan::step::{Action, NodeEdit};
 use crate::plan::wanted::Wanted;
 
@@ -52,11 +52,41 @@ fn members<'a>(draft: &Draft<'a>, scaling_group: &'a AutoScalingGroup) -> Vec<Me
     scaling_group.instances.iter().map(member).collect()
 }
 
+/// The upper bound to have now. One below the number of instances has AWS terminate whatever it likes: as long as there are
+/// more than wanted, the bound follows them down, so that nothing else makes the group grow again.
+pub fn upper_bound(scaling_group: &AutoScalingGroup, wanted: i32) -> i32 {
+    let there = scaling_group
+        .instances
+        .iter()
+        .filter(|instance| counts(instance))
+        .count();
+    let there = i32::try_from(there).unwrap_or(i32::MAX);
+    wanted.max(scaling_group.desired_capacity.min(there))
+}
+
+/// Whether Auto Scaling counts an instance towards the size.
+fn counts(instance: &Instance) -> bool {
+    !instance.terminating() && !matches!(instance.lifecycle_state.as_str(), "Standby" | "EnteringStandby")
+}
+
 /// Drains and terminates what the group has above `max_size`, lowering its size with each.
 pub fn surplus(draft: &mut Draft<'_>, scaling_group: &AutoScalingGroup, max_size: i32) {
     let surplus = usize::try_from(scaling_group.desired_capacity - max_size).unwrap_or_default();
-    let limits = limits(&draft.observed.group, scaling_group.desired_capacity);
-    let steps = scale_in(&members(draft, scaling_group), surplus, &limits, draft.now());
+    let fleet = Fleet {
+        now: draft.now(),
+        target: SCALE_IN,
+        desired: usize::try_from(scaling_group.desired_capacity).unwrap_or_default(),
+        members: members(draft, scaling_group),
+        limits: limits(&draft.observed.group, scaling_group.desired_capacity),
+        hold: None,
+        stopping: false,
+        suspended: Vec::new(),
+        refuge: draft.observed.refuge,
+        joining: BTreeMap::new(),
+        short_since: None,
+        launch_failure: None,
+    };
+    let steps = scale_in(&fleet, surplus);
     let message = format!(
         "maxSize is {max_size}, and the Auto Scaling group wants {} nodes: drains {surplus} of them first",
         scaling_group.desired_capacity

@@ -106,12 +106,7 @@ fn change(
 ) -> GroupChange {
     let group = standing.scaling_group;
     let wanted = standing.wanted;
-    // An upper bound below the size would have AWS terminate whatever it likes: the surplus is drained first.
-    let max_size = if group.desired_capacity > wanted.max_size {
-        group.max_size
-    } else {
-        wanted.max_size
-    };
+    let max_size = shrink::upper_bound(group, wanted.max_size);
     let sizes = (wanted.min_size, max_size);
     let pinned = matches!(
         &group.launch_source,

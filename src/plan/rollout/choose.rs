@@ -72,7 +72,7 @@ fn alone(fleet: &Fleet<'_>) -> bool {
 }
 
 /// Takes a node unless something stands in the way, which is then said.
-fn take(fleet: &Fleet<'_>, member: &Member<'_>, steps: &mut Steps) -> bool {
+pub(super) fn take(fleet: &Fleet<'_>, member: &Member<'_>, steps: &mut Steps) -> bool {
     if let Some((reason, message, until)) = unfit(fleet, member) {
         steps.wait(reason, message, until);
         return false;
@@ -178,7 +178,7 @@ fn waits_for_proof(fleet: &Fleet<'_>, steps: &mut Steps) {
 }
 
 /// Nodes that are down and that the rollout did not take itself leave no room.
-fn budget_spent(fleet: &Fleet<'_>, unavailable: usize, steps: &mut Steps) {
+pub(super) fn budget_spent(fleet: &Fleet<'_>, unavailable: usize, steps: &mut Steps) {
     let newcomers: Vec<&str> = fleet.newcomers().map(Member::id).collect();
     let down: Vec<&str> = fleet
         .members

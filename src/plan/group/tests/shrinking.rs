@@ -2,10 +2,12 @@
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::api::instance_group::{RollingUpdate, UpgradeStrategy};
-use crate::plan::facts::workload::{Pod, PodId, PodKind};
+use crate::plan::facts::workload::{Budget, Pod, PodId, PodKind};
 use crate::plan::group::resizes;
+use crate::plan::step::Action;
 use crate::plan::test_world::World;
 
 fn pod(id: &str) -> Pod {
@@ -38,6 +40,35 @@ fn busy(size: i64) -> World {
     world
 }
 
+/// Nothing goes without having been drained by us.
+fn nothing_unasked(world: &World) {
+    assert!(!world.transcript.contains("unasked"), "{}", world.transcript);
+}
+
+/// How many nodes may be unavailable at a time.
+fn allow(world: &mut World, max_unavailable: i32) {
+    world.group.spec.strategy = Some(UpgradeStrategy {
+        rolling_update: Some(RollingUpdate {
+            max_unavailable: Some(IntOrString::Int(max_unavailable)),
+            ..RollingUpdate::default()
+        }),
+        ..UpgradeStrategy::default()
+    });
+}
+
+fn cordoned(world: &World) -> usize {
+    world.nodes.values().filter(|node| node.cordoned).count()
+}
+
+fn bounds(world: &World) -> (i32, i32) {
+    let group = world.scaling_group.as_ref().unwrap();
+    (group.max_size, group.desired_capacity)
+}
+
+fn message(world: &World) -> String {
+    world.group.status.as_ref().unwrap().message.clone().unwrap()
+}
+
 fn resize(world: &mut World, min: i64, max: i64) {
     let eks = world.group.spec.eks.as_mut().unwrap();
     (eks.min_size, eks.max_size) = (Some(min), Some(max));
@@ -57,6 +88,7 @@ fn a_surplus_is_drained_before_the_upper_bound_goes_down() {
     );
     assert_eq!((group.instances.len(), world.state().as_str()), (3, "Ready"));
     assert_eq!(world.transcript.matches("evict shop/web").count(), 2);
+    // The bound follows the size, so that an autoscaler cannot make the group grow again.
     let order: Vec<&str> = world
         .aws_actions
         .iter()
@@ -64,12 +96,123 @@ fn a_surplus_is_drained_before_the_upper_bound_goes_down() {
         .collect();
     assert_eq!(
         order,
-        ["update", "terminate", "terminate", "update"],
+        ["update", "terminate", "update", "terminate", "update"],
         "{:?}",
         world.aws_actions
     );
+    nothing_unasked(&world);
     assert!(world.aws_actions[1].ends_with("for good"));
     assert!(world.nodes.values().all(|node| node.record.is_none()));
+}
+
+/// Promise P3 holds for a scale-in as well.
+#[test]
+fn a_surplus_goes_within_the_budget_and_one_at_a_time() {
+    for budget in [1, 2, 5] {
+        let mut world = busy(6);
+        allow(&mut world, budget);
+        resize(&mut world, 2, 3);
+        let mut most = 0;
+        for _ in 0..60 {
+            let plan = world.pass();
+            let terminations = plan
+                .actions
+                .iter()
+                .filter(|action| matches!(action, Action::Terminate { .. }));
+            assert!(terminations.count() <= 1, "{plan}");
+            most = most.max(cordoned(&world));
+            world.now += SignedDuration::from_secs(2);
+        }
+        assert_eq!(
+            (most, bounds(&world)),
+            (usize::try_from(budget.min(3)).unwrap(), (3, 3))
+        );
+        nothing_unasked(&world);
+    }
+    // Others that are down leave no room; being surplus, they go first.
+    let mut world = busy(5);
+    let down: Vec<String> = world.nodes.keys().take(2).cloned().collect();
+    for id in &down {
+        world.nodes.get_mut(id).unwrap().ready = false;
+    }
+    resize(&mut world, 2, 4);
+    world.settle();
+    assert_eq!((cordoned(&world), bounds(&world)), (0, (5, 5)));
+    assert!(
+        message(&world).contains("maxUnavailable allows 1"),
+        "{}",
+        message(&world)
+    );
+    world.nodes.get_mut(&down[0]).unwrap().ready = true;
+    world.settle();
+    assert!(
+        !world.nodes.contains_key(&down[1]) && bounds(&world) == (4, 4),
+        "{}",
+        world.transcript
+    );
+}
+
+#[test]
+fn a_bound_that_costs_no_instance_goes_down_at_once() {
+    for (there, max, first) in [(3, 3, (3, 3)), (2, 3, (3, 3)), (4, 3, (4, 4))] {
+        let mut world = busy(4);
+        let group = world.scaling_group.as_mut().unwrap();
+        // No capacity for the rest.
+        group.instances.truncate(there);
+        group.desired_capacity = 6;
+        resize(&mut world, 1, max);
+        let plan = world.plan();
+        let [Action::UpdateGroup { change, .. }] = &plan.actions[..] else {
+            panic!("{plan}")
+        };
+        assert_eq!(change.sizes, Some((1, first.0)), "{there} of {max}");
+        world.run();
+        assert_eq!(bounds(&world), (3, 3));
+        nothing_unasked(&world);
+    }
+}
+
+#[test]
+fn a_surplus_node_that_a_budget_holds_is_not_cordoned() {
+    let mut world = busy(4);
+    for pods in world.pods.values_mut() {
+        pods[0].budgets = vec![Budget {
+            name: "web".to_owned(),
+            disruptions_allowed: 0,
+            never: true,
+        }];
+    }
+    resize(&mut world, 2, 3);
+    world.settle();
+    assert_eq!((cordoned(&world), bounds(&world)), (0, (4, 4)));
+    assert!(
+        message(&world).contains("shop/web never lets pod"),
+        "{}",
+        message(&world)
+    );
+    world.pods.clear();
+    world.run();
+    assert_eq!(bounds(&world), (3, 3));
+}
+
+#[test]
+fn a_surplus_node_whose_drain_was_given_up_rests() {
+    let mut world = busy(1);
+    let id = world.nodes.keys().next().unwrap().clone();
+    world.pods.get_mut(&id).unwrap()[0].ends_at = Some(world.now);
+    resize(&mut world, 0, 0);
+    world.settle();
+    assert_eq!(cordoned(&world), 1);
+    world.wait(SignedDuration::from_mins(15));
+    world.settle();
+    assert_eq!(cordoned(&world), 0, "{}", world.transcript);
+    assert!(message(&world).contains("is tried again at"), "{}", message(&world));
+    world.pods.clear();
+    world.settle();
+    assert_eq!(cordoned(&world), 0, "not before its rest");
+    world.wait(SignedDuration::from_mins(5));
+    world.settle();
+    assert_eq!((world.nodes.len(), bounds(&world)), (0, (0, 0)));
 }
 
 #[test]
