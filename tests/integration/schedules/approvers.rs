@@ -15,7 +15,7 @@ fn folder(name: &str) -> String {
     format!("{}/examples/approvers/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs an example as its own ServiceAccount; its words go to a file.
+/// Runs an example as its own service account; its words go to a file.
 async fn run(stage: &Stage, command: &mut Command, account: &str, log: &str) -> Result<Child> {
     let kubeconfig = stage.testbed.kubeconfig_for_service_account("team", account).await?;
     let words = std::fs::File::create(stage.testbed.folder().join(log))?;

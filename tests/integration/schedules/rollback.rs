@@ -71,7 +71,7 @@ async fn back_to_the_previous_image_and_on_again() -> Result<()> {
     // Held there: a newer image is none of a group's that names its own.
     let newest = publish(&stage.testbed, 3).await?;
     let sequence = stage.testbed.aws().last_sequence().await?;
-    let follow = json!({ "spec": { "eks": { "maxSize": 6 } } }).to_string();
+    let follow = r#"{"spec":{"eks":{"maxSize":6}}}"#;
     stage
         .kubectl(&[
             "-n",
@@ -81,7 +81,7 @@ async fn back_to_the_previous_image_and_on_again() -> Result<()> {
             "workers",
             "--type=merge",
             "-p",
-            &follow,
+            follow,
         ])
         .await?;
     let waiting = stage.testbed.until(super::SECONDS, "the new size at AWS", async || {
