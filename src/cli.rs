@@ -128,6 +128,10 @@ pub struct RunArguments {
     /// Names of the admission policies by which the API server vouches for who decided.
     #[command(flatten)]
     pub policies: PolicyArguments,
+    /// The operator's own user name, written with each automatic approval where the cluster's rules want approvers to name
+    /// themselves; the chart sets it.
+    #[arg(long, env = "SLUICE_APPROVED_BY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub approved_by: Option<String>,
     /// Name of the node that the operator runs on, so that it goes last; the chart sets it.
     #[arg(long, env = "NODE_NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub node_name: Option<String>,

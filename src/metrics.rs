@@ -3,7 +3,8 @@
 //! Owns the registry, the names and the labels. Labels come from enums and constants only, never from object names. Must
 //! not be imported by `plan`; `aws` reports its calls through its own observer.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -148,6 +149,7 @@ pub struct UpgradeMetrics {
     approvals: Counter,
     flaps: Counter,
     overdue: Gauge,
+    late: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl UpgradeMetrics {
@@ -161,9 +163,15 @@ impl UpgradeMetrics {
         self.flaps.inc();
     }
 
-    /// So many groups have waited much longer than their schedule says.
-    pub fn overdue(&self, groups: usize) {
-        self.overdue.set(i64::try_from(groups).unwrap_or(i64::MAX));
+    /// Whether a group has waited much longer than its schedule says.
+    pub fn overdue(&self, group: &str, is_late: bool) {
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_late {
+            late.insert(group.to_owned());
+        } else {
+            late.remove(group);
+        }
+        self.overdue.set(i64::try_from(late.len()).unwrap_or(i64::MAX));
     }
 }
 

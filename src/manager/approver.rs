@@ -46,7 +46,13 @@ pub struct Approver {
 
 impl Approver {
     /// Over the same stores as the controller of groups.
-    pub fn new(groups: &Groups, client: &Client, instance: &str, metrics: ReconcileMetrics) -> Self {
+    pub fn new(
+        groups: &Groups,
+        client: &Client,
+        instance: &str,
+        approved_by: Option<String>,
+        metrics: ReconcileMetrics,
+    ) -> Self {
         let (sender, wakes) = mpsc::unbounded();
         let fence = groups.fence.clone();
         let context = Context {
@@ -58,7 +64,7 @@ impl Approver {
             proofs: Arc::default(),
             catalogue: groups.catalogue.clone(),
             server_clock: groups.server_clock.clone(),
-            writer: ApprovalWriter::new(client.clone(), fence.clone(), None),
+            writer: ApprovalWriter::new(client.clone(), fence.clone(), approved_by),
             publisher: Publisher::new(
                 client.clone(),
                 fence.clone(),

@@ -135,7 +135,7 @@ pub async fn run(arguments: RunArguments) -> anyhow::Result<()> {
     });
     tell(&mut tasks, &context, &metrics, untold, found);
     let approver = enabled(&arguments.controllers, auto_approver::NAME)
-        .then(|| Approver::new(&context, &client, &instance(), approvals));
+        .then(|| Approver::new(&context, &client, &instance(), arguments.approved_by.clone(), approvals));
     let proofs = approver.as_ref().map(|approver| Arc::clone(&approver.context.proofs));
     let home = leadership.namespace.as_deref().unwrap_or(&arguments.config_namespace);
     let known = evidence::spawn(&mut tasks, &context, &client, home, proofs);

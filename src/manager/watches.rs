@@ -109,6 +109,7 @@ fn watch_groups(tasks: &mut Tasks, client: &Client, hearers: &Hearers, groups: W
         match &guarded.0 {
             Ok(group) if gone => {
                 shared.own_groups.forget(group);
+                shared.upgrades.overdue(&format!("{}/{}", name.0, name.1), false);
                 shared.lookups.forget(&group.uid().unwrap_or_default());
                 shared.backoff.rested(&format!("{}/{}", name.0, name.1));
                 shared.follow(&name, BTreeSet::new());

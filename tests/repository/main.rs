@@ -10,4 +10,5 @@ mod layers;
 mod promises;
 mod rights;
 mod runbook;
+mod simulate;
 mod tree;

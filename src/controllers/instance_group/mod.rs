@@ -25,9 +25,9 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Config, applier};
 use tracing::{Instrument, debug, info, info_span, warn};
 
-use crate::api::Reason;
 use crate::api::instance_group::InstanceGroup;
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase};
+use crate::api::{ConditionType, Reason, find_condition};
 use crate::clock;
 use crate::cluster::stores::find;
 use crate::plan::facts::{Failure, FailureClass};
@@ -109,7 +109,7 @@ async fn look(context: &Context, group: &InstanceGroup) -> Requeue {
         plan = plan_group(&observed);
     }
     follow(context, group, &plan, follows);
-    count(context, &plan);
+    count(context, group, &plan);
     let applied = apply::apply(context, group, &observed.requests, &plan.actions).await;
     keep_slot(context, group, &observed, &plan);
     if applied.cut_short {
@@ -157,8 +157,10 @@ fn follow(context: &Context, group: &InstanceGroup, plan: &Plan, mut follows: BT
     }
 }
 
-/// Counts targets that went back to what runs while they waited.
-fn count(context: &Context, plan: &Plan) {
+/// Counts targets that went back to what runs while they waited, and groups that have waited for too long.
+fn count(context: &Context, group: &InstanceGroup, plan: &Plan) {
+    let late = find_condition(&plan.status.conditions, ConditionType::UpgradeOverdue).is_some();
+    context.upgrades.overdue(&name_of(group), late);
     let flaps = plan.actions.iter().any(|action| match action {
         Action::MoveRequest(step) => step.status.superseded_by.as_deref() == Some(TARGET_REVERTED),
         _ => false,
@@ -220,9 +222,14 @@ fn fill_slots(context: &Context) {
     context.slots.fill(held);
 }
 
+/// A group's namespace and name.
+fn name_of(group: &InstanceGroup) -> String {
+    format!("{}/{}", group.namespace().unwrap_or_default(), group.name_any())
+}
+
 /// When to look again.
 fn next_look(context: &Context, group: &InstanceGroup, plan: &Plan, failure: Option<&Failure>) -> Requeue {
-    let key = format!("{}/{}", group.namespace().unwrap_or_default(), group.name_any());
+    let key = name_of(group);
     if let Some(failure) = failure {
         let pause = context.backoff.failed(&key, failure.class);
         if failure.class == FailureClass::Busy {

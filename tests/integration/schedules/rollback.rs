@@ -5,6 +5,22 @@ use serde_json::json;
 
 use super::{Stage, publish};
 
+/// Has the group name its image.
+async fn names(stage: &Stage, image: &str) -> Result<()> {
+    let change = json!({ "spec": { "eks": { "configuration": { "image": image } } } }).to_string();
+    let patch = [
+        "-n",
+        "team",
+        "patch",
+        "instancegroup",
+        "workers",
+        "--type=merge",
+        "-p",
+        &change,
+    ];
+    stage.kubectl(&patch).await.map(drop)
+}
+
 /// Back to the previous image, hold there, and go on with the newest later.
 #[tokio::test(flavor = "multi_thread")]
 async fn back_to_the_previous_image_and_on_again() -> Result<()> {
@@ -26,19 +42,7 @@ async fn back_to_the_previous_image_and_on_again() -> Result<()> {
         .context("a previous image")?
         .to_owned();
 
-    let pin = json!({ "spec": { "eks": { "configuration": { "image": previous } } } }).to_string();
-    stage
-        .kubectl(&[
-            "-n",
-            "team",
-            "patch",
-            "instancegroup",
-            "workers",
-            "--type=merge",
-            "-p",
-            &pin,
-        ])
-        .await?;
+    names(&stage, &previous).await?;
     let request = stage
         .request_until("team", "for the older image", |request| {
             request["spec"]["target"]["imageId"] == previous.as_str() && request["status"]["phase"] == "Pending"
@@ -99,19 +103,7 @@ async fn back_to_the_previous_image_and_on_again() -> Result<()> {
         "{open:#?}"
     );
 
-    let follow = json!({ "spec": { "eks": { "configuration": { "image": "latest" } } } }).to_string();
-    stage
-        .kubectl(&[
-            "-n",
-            "team",
-            "patch",
-            "instancegroup",
-            "workers",
-            "--type=merge",
-            "-p",
-            &follow,
-        ])
-        .await?;
+    names(&stage, "latest").await?;
     stage.ready_on("team", "workers", &newest).await?;
     stage.stop().await
 }
