@@ -3,8 +3,6 @@
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
-use axum::Json;
-use axum::routing::post;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
@@ -121,41 +119,5 @@ async fn the_example_in_shell_approves_and_is_refused_without_the_verb() -> Resu
     let by = &done["spec"]["approvedBy"];
     ensure!(by == "system:serviceaccount:team:shell-approver", "{by}");
     approver.kill().await?;
-    stage.stop().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_example_in_python_does_what_the_web_service_says() -> Result<()> {
-    let stage = Stage::new("approver-python").await?;
-    stage.namespace("team", "dev").await?;
-    let rights = format!("{}/rights.yaml", folder("python"));
-    stage.kubectl(&["apply", "-f", &rights]).await?;
-    // The web service: a board that wants no upgrade of one group.
-    let decide = async |Json(question): Json<Value>| {
-        let (decision, reason) = match question["group"].as_str() {
-            Some("frail") => ("deny", "not this one"),
-            _ => ("approve", "change 4711"),
-        };
-        Json(json!({ "decision": decision, "reason": reason }))
-    };
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let ask = format!("http://{}/upgrades", listener.local_addr()?);
-    let board =
-        tokio::spawn(async move { axum::serve(listener, axum::Router::new().route("/upgrades", post(decide))).await });
-    for name in ["workers", "frail"] {
-        locked_group(&stage, name).await?;
-    }
-    let mut command = Command::new(stage.testbed.python_path());
-    command
-        .arg(format!("{}/approver.py", folder("python")))
-        .env("ASK", ask)
-        .env("PAUSE", "5");
-    let mut approver = run(&stage, &mut command, "python-approver", "approver.log").await?;
-    let new = publish(&stage.testbed, 2).await?;
-    stage.ready_on("team", "workers", &new).await?;
-    let denied = stage.request_until("team", "Denied", of("frail", "Denied")).await?;
-    ensure!(denied["spec"]["decisionReason"] == "not this one" && denied["status"]["decisions"][0]["via"].is_string());
-    approver.kill().await?;
-    board.abort();
     stage.stop().await
 }
