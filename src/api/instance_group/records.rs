@@ -120,6 +120,10 @@ pub struct RolloutRecord {
     /// Nodes done of all nodes, such as `3/12`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
+    /// Instances that ran the target's version before the rollout began, be it from one that was stopped: whether they are Ready
+    /// says nothing about the target, and they stay whatever becomes of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub present_at_start: Vec<String>,
     /// Instances of the target that have not been Ready yet. One that ends before it is Ready stays until its successor is
     /// known, which goes on with its time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

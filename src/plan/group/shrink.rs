@@ -83,6 +83,7 @@ pub fn surplus(draft: &mut Draft<'_>, scaling_group: &AutoScalingGroup, max_size
         suspended: Vec::new(),
         refuge: draft.observed.refuge,
         joining: BTreeMap::new(),
+        present: BTreeSet::new(),
         short_since: None,
         launch_failure: None,
     };

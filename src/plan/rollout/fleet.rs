@@ -3,7 +3,7 @@
 //! Owns the words in which a rollout is thought about: available, in hand, joining, leaving. Must not decide what is taken
 //! next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
@@ -36,6 +36,8 @@ pub struct Fleet<'a> {
     /// Instances of the target that have not been Ready yet, and since when they are known. Also those that ended before they
     /// were, until a successor is known.
     pub joining: BTreeMap<String, Timestamp>,
+    /// Instances that ran the target before the rollout began: whether they are Ready says nothing about the target.
+    pub present: BTreeSet<&'a str>,
     /// Since when instances are missing that nothing on its way explains.
     pub short_since: Option<Timestamp>,
     /// Auto Scaling's own words on why no instance comes.
@@ -197,12 +199,14 @@ impl Fleet<'_> {
     /// Instances of the target that have not been Ready yet.
     pub fn newcomers(&self) -> impl Iterator<Item = &Member<'_>> {
         self.members.iter().filter(|member| {
-            member.on_target
-                && !member.leaving()
-                && !member.in_standby()
-                && !member.ready()
-                && !member.joined(self.target)
+            member.on_target && !member.leaving() && !member.in_standby() && !member.ready() && !self.served(member)
         })
+    }
+
+    /// Whether a member of the target was Ready once, or was there before the rollout.
+    #[must_use]
+    pub fn served(&self, member: &Member<'_>) -> bool {
+        member.joined(self.target) || self.present.contains(member.id())
     }
 
     /// Instances of the target that ended, or are about to, before they were Ready, the one known for the longest first. None
@@ -210,7 +214,7 @@ impl Fleet<'_> {
     #[must_use]
     pub fn lost(&self) -> Vec<(&str, Timestamp)> {
         let fresh = |member: &&Member<'_>| {
-            let expected = self.joining.contains_key(member.id()) || member.record(self.target).is_none();
+            let expected = self.joining.contains_key(member.id()) || !self.served(member);
             member.on_target && member.ready() && expected
         };
         if self.members.iter().any(|member| fresh(&member)) {

@@ -20,6 +20,8 @@ pub use limits::resolve;
 pub use steps::{Counts, Halt, Outcome, Step, Steps};
 pub use tidy::tidy;
 
+use jiff::Timestamp;
+
 use crate::api::Reason;
 use crate::plan::step::NodeEdit;
 use drain::after;
@@ -31,15 +33,16 @@ pub fn advance(fleet: &Fleet<'_>) -> Steps {
     watch_newcomers(fleet, &mut steps);
     watch_launches(fleet, &mut steps);
     count(fleet, &mut steps);
-    if matches!(steps.outcome, Outcome::Halt(_)) {
-        return steps;
-    }
-    if done(fleet) {
+    let halts = matches!(steps.outcome, Outcome::Halt(_));
+    if !halts && done(fleet) {
         steps.outcome = Outcome::Done;
         return steps;
     }
     forget_other_rollouts(fleet, &mut steps);
-    welcome(fleet, &mut steps);
+    steps.actions.extend(welcome(&fleet.members, fleet.target, fleet.now));
+    if halts {
+        return steps;
+    }
     work_on_nodes_in_hand(fleet, &mut steps);
     if fleet.stopping {
         if !fleet.members.iter().any(|member| member.in_hand(fleet.target)) {
@@ -156,18 +159,24 @@ fn forget_other_rollouts(fleet: &Fleet<'_>, steps: &mut Steps) {
     }
 }
 
-/// A new node that is Ready is noted as such, and kept from cluster-autoscaler while it is still empty.
-fn welcome(fleet: &Fleet<'_>, steps: &mut Steps) {
-    let fresh = fleet.members.iter().filter(|member| member.on_target && member.ready());
-    for member in fresh.filter(|member| member.record(fleet.target).is_none()) {
-        if let Some(node) = member.node {
-            let edit = NodeEdit::Join {
-                target: fleet.target.to_owned(),
-                since: drain::seconds(fleet.now),
-            };
-            steps.edit(&node.name, member.id(), edit);
-        }
-    }
+/// A new node that is Ready is noted as such, and kept from cluster-autoscaler while it is still empty. Also where a rollout
+/// ends: what was Ready once is not taken back.
+#[must_use]
+pub fn welcome(members: &[Member<'_>], target: &str, now: Timestamp) -> Vec<Step> {
+    let fresh = members.iter().filter(|member| member.on_target && member.ready());
+    let fresh = fresh.filter(|member| member.record(target).is_none());
+    fresh
+        .filter_map(|member| {
+            Some(Step::Edit {
+                node: member.node?.name.clone(),
+                instance: member.id().to_owned(),
+                edit: NodeEdit::Join {
+                    target: target.to_owned(),
+                    since: drain::seconds(now),
+                },
+            })
+        })
+        .collect()
 }
 
 /// Drains what was taken, terminates what is drained, gives up what takes too long.
@@ -229,7 +238,7 @@ fn waits_for_newcomers(fleet: &Fleet<'_>, steps: &mut Steps) {
     let mut lost = fleet
         .members
         .iter()
-        .filter(|member| member.on_target && !member.leaving() && !member.ready() && member.joined(fleet.target));
+        .filter(|member| member.on_target && !member.leaving() && !member.ready() && fleet.served(member));
     if let Some(first) = lost.next() {
         steps.wait(
             Reason::NodesNotReady,

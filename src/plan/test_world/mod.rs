@@ -302,21 +302,26 @@ impl World {
             }
         }
         for id in &booted {
-            let node = Node {
-                name: format!("node-{id}"),
-                instance_id: id.clone(),
-                ready: true,
-                image_label: None,
-                cordoned: false,
-                avoided: false,
-                record: None,
-            };
-            self.nodes.insert(id.clone(), node);
+            self.ready(id);
         }
         if !booted.is_empty() {
             self.say(&format!("nodes become Ready: {}", booted.join(", ")));
         }
         !booted.is_empty()
+    }
+
+    /// Makes an instance's node Ready, as if it had just registered.
+    pub fn ready(&mut self, id: &str) {
+        let node = Node {
+            name: format!("node-{id}"),
+            instance_id: id.to_owned(),
+            ready: true,
+            image_label: None,
+            cordoned: false,
+            avoided: false,
+            record: None,
+        };
+        self.nodes.insert(id.to_owned(), node);
     }
 
     /// Lets time pass.

@@ -18,7 +18,7 @@ use crate::plan::rollout::drain::seconds;
 use crate::plan::rollout::{self, Counts, Fleet, Hold, Outcome, Step, Steps, resolve};
 use crate::plan::step::{Action, NodeEdit};
 
-use super::{Rollout, complete, end, members, resume, version, zones_left};
+use super::{Rollout, complete, end, launched, members, resume, version, zones_left};
 
 /// Auto Scaling's process that would move instances between zones in the middle of a rollout, without a drain.
 const REBALANCE: &str = "AZRebalance";
@@ -37,6 +37,7 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
         }
         return version::make(draft, standing, rollout, template);
     };
+    note_who_is_there(draft, standing, version);
     let record = draft.status.rollout.clone().unwrap_or_default();
     if let Err(problem) = zones_left(draft, standing, rollout) {
         // Which nodes have to go is not known: those in hand are finished, and nothing else follows.
@@ -52,9 +53,17 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
     }
     let urgent = rollout.request.as_ref().is_some_and(|request| request.spec.urgent);
     let hold = hold(draft, standing, urgent, true);
-    let steps = look(draft, standing, rollout, version, &record, hold, rollout::advance);
+    let mut steps = look(draft, standing, rollout, version, &record, hold, rollout::advance);
     remember(draft, &steps, version);
-    match steps.outcome {
+    let outcome = std::mem::take(&mut steps.outcome);
+    if matches!(outcome, Outcome::Halt(_) | Outcome::Idle) {
+        // What became Ready just now is noted before anything is taken back.
+        let notes = std::mem::take(&mut steps.actions);
+        for step in notes {
+            draft.act(action(step, &standing.scaling_group.name));
+        }
+    }
+    match outcome {
         Outcome::Done => return done(draft, standing, rollout, template, version),
         Outcome::Halt(halt) => {
             let message = format!("{}; new nodes boot what was approved before", halt.message);
@@ -71,6 +80,16 @@ pub fn advance(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout
     }
     tell(draft, rollout, &steps, rollout.stopping(standing));
     carry_out(draft, standing, steps);
+}
+
+/// Notes which instances run the target's version already, until the first look at the rollout is over.
+fn note_who_is_there(draft: &mut Draft<'_>, standing: &Standing<'_>, version: i64) {
+    let Some(record) = draft.status.rollout.as_mut().filter(|record| record.progress.is_none()) else {
+        return;
+    };
+    let instances = standing.scaling_group.instances.iter();
+    let there = instances.filter(|instance| launched(standing, instance, version));
+    record.present_at_start = there.map(|instance| instance.id.clone()).collect();
 }
 
 /// What the rollout rules make of the group.
@@ -107,6 +126,7 @@ fn look(
             .collect(),
         refuge: draft.observed.refuge,
         joining,
+        present: record.present_at_start.iter().map(String::as_str).collect(),
         short_since: record.short_since.as_ref().map(|time| time.0),
         launch_failure: draft
             .observed

@@ -16,7 +16,7 @@ use crate::api::InstanceGroup;
 use crate::api::instance_group::{
     BlockReason, HistoryEntry, HistoryResult, RolloutEnding, RolloutRecord, RolloutResult,
 };
-use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, Phase};
+use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestStatus, Phase};
 use crate::plan::facts::{Fact, Instance, LaunchTemplate};
 use crate::plan::naming::block_key;
 use crate::plan::problem::Problem;
@@ -84,12 +84,19 @@ impl Rollout {
                 image_id: Some(self.image_id.clone()),
                 removed_subnets: self.removed_subnets.iter().cloned().collect(),
                 started_at: self.started_at(),
+                // Set where only the record was lost: the rollout began before.
+                progress: self.status().and_then(|status| status.progress.clone()),
                 ..RolloutRecord::default()
             })
     }
 
     fn started_at(&self) -> Option<Time> {
-        self.request.as_ref()?.status.as_ref()?.started_at.clone()
+        self.status()?.started_at.clone()
+    }
+
+    /// Its request's status.
+    fn status(&self) -> Option<&InstanceGroupUpgradeRequestStatus> {
+        self.request.as_ref()?.status.as_ref()
     }
 }
 
@@ -300,7 +307,6 @@ fn resume(draft: &mut Draft<'_>, standing: &Standing<'_>) -> bool {
 /// to the group. While it is not known which those are, none is.
 fn members<'a>(draft: &'a Draft<'_>, standing: &'a Standing<'_>, rollout: Option<(&Rollout, i64)>) -> Vec<Member<'a>> {
     let observed = draft.observed;
-    let template = standing.template.found();
     let zones = rollout.map(|(rollout, _)| zones_left(draft, standing, rollout));
     let stays = |instance: &Instance| match &zones {
         None | Some(Ok(None)) => true,
@@ -311,9 +317,7 @@ fn members<'a>(draft: &'a Draft<'_>, standing: &'a Standing<'_>, rollout: Option
     instances
         .map(|instance| {
             let node = observed.nodes.get(&instance.id);
-            let launched = rollout.zip(template).is_some_and(|((_, version), template)| {
-                instance.template_id.as_ref() == Some(&template.id) && instance.template_version == Some(version)
-            });
+            let launched = rollout.is_some_and(|(_, version)| launched(standing, instance, version));
             Member {
                 instance,
                 on_target: launched && stays(instance),
@@ -323,6 +327,12 @@ fn members<'a>(draft: &'a Draft<'_>, standing: &'a Standing<'_>, rollout: Option
             }
         })
         .collect()
+}
+
+/// Whether an instance was launched from a version of the group's template.
+fn launched(standing: &Standing<'_>, instance: &Instance, version: i64) -> bool {
+    let template = standing.template.found().map(|template| &template.id);
+    template.is_some() && instance.template_id.as_ref() == template && instance.template_version == Some(version)
 }
 
 /// The zones that a rollout leaves to the group, where it removes subnets. Subnets that went from the manifest since stay

@@ -9,9 +9,10 @@ use crate::api::instance_group::{
 };
 use crate::plan::group::draft::Draft;
 use crate::plan::group::{Standing, requests};
+use crate::plan::rollout::welcome;
 use crate::plan::step::Action;
 
-use super::{Rollout, clear_nodes, members, resume};
+use super::{Rollout, advance, clear_nodes, launched, members, resume};
 
 /// The headline on the way back; the next look sees what is left to do.
 pub fn headline(draft: &mut Draft<'_>, message: &str) {
@@ -24,6 +25,12 @@ pub fn plan(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout, e
     draft.again();
     let version = standing.template.found().and_then(|template| rollout.version(template));
     if ending.cleared_at.is_none() {
+        if let Some(version) = version {
+            let members = members(draft, standing, Some((rollout, version)));
+            for note in welcome(&members, &rollout.key(), draft.now()) {
+                draft.act(advance::action(note, &standing.scaling_group.name));
+            }
+        }
         let never_ready = version
             .map(|version| never_ready(draft, standing, rollout, version))
             .unwrap_or_default();
@@ -54,12 +61,19 @@ pub fn plan(draft: &mut Draft<'_>, standing: &Standing<'_>, rollout: &Rollout, e
     }
 }
 
-/// Instances of the target that were not Ready once.
+/// Instances of the target that were not Ready once and came with the rollout. None where the target boots what is approved
+/// and only a subnet was to go: their successors would be the same.
 fn never_ready(draft: &Draft<'_>, standing: &Standing<'_>, rollout: &Rollout, version: i64) -> Vec<String> {
+    if standing.approved.version == Some(version) {
+        return Vec::new();
+    }
     let key = rollout.key();
+    let present = draft.status.rollout.as_ref().map(|record| &record.present_at_start);
+    let came = |id: &str| !present.is_some_and(|present| present.iter().any(|other| other == id));
     members(draft, standing, Some((rollout, version)))
         .iter()
-        .filter(|member| member.on_target && !member.leaving() && !member.in_standby())
+        .filter(|member| launched(standing, member.instance, version) && came(member.id()))
+        .filter(|member| !member.leaving() && !member.in_standby())
         .filter(|member| !member.ready() && !member.joined(&key))
         .map(|member| member.id().to_owned())
         .collect()

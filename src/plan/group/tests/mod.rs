@@ -6,6 +6,7 @@ mod hands_off;
 mod images;
 mod locks;
 mod names;
+mod retreats;
 mod rollouts;
 mod shrinking;
 mod stories;

@@ -8,15 +8,15 @@ use crate::api::{NodeRecord, NodeState, Reason};
 use crate::plan::facts::workload::{Budget, PodKind};
 use crate::plan::facts::{Fact, Failure, FailureClass};
 use crate::plan::rollout::drain::after;
-use crate::plan::rollout::{Halt, Hold, Outcome, Step, Steps};
+use crate::plan::rollout::{Hold, Outcome, Step, Steps};
 use crate::plan::step::NodeEdit;
 
-fn toy(size: usize, budget: &str) -> Toy {
+pub(super) fn toy(size: usize, budget: &str) -> Toy {
     Toy::new(size, limits(budget, size), Nature::calm(), 3)
 }
 
 /// The group has shown that the target works: one node of it is Ready.
-fn proven(size: usize, budget: &str) -> Toy {
+pub(super) fn proven(size: usize, budget: &str) -> Toy {
     let mut toy = toy(size, budget);
     let member = toy.member("i-001");
     member.on_target = true;
@@ -27,7 +27,7 @@ fn proven(size: usize, budget: &str) -> Toy {
     toy
 }
 
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     "2026-11-30T10:00:00Z".parse().unwrap()
 }
 
@@ -43,11 +43,11 @@ fn taken(steps: &Steps) -> Vec<&str> {
     edits.collect()
 }
 
-fn reasons(steps: &Steps) -> Vec<Reason> {
+pub(super) fn reasons(steps: &Steps) -> Vec<Reason> {
     steps.waits.iter().map(|wait| wait.reason).collect()
 }
 
-fn down(toy: &mut Toy, id: &str) {
+pub(super) fn down(toy: &mut Toy, id: &str) {
     toy.member(id).node.as_mut().unwrap().ready = false;
 }
 
@@ -359,120 +359,6 @@ fn asked_to_stop_it_finishes_what_is_in_hand() {
     assert!(matches!(steps.actions[..], [Step::Evict { .. }]) && steps.outcome == Outcome::Going);
     assert_eq!(play(&mut fleet), Outcome::Idle);
     assert_eq!(fleet.transcript.matches("terminate").count(), 1, "{}", fleet.transcript);
-}
-
-#[test]
-fn a_newcomer_that_is_not_ready_in_time_halts_and_the_clock_outlives_a_restart() {
-    for (seconds, halts) in [(899, false), (900, true)] {
-        let mut fleet = toy(3, "1");
-        fleet.nature.bad_image = true;
-        fleet.lose(0);
-        let first = fleet.look();
-        let (newcomer, since) = first.joining.iter().next().unwrap();
-        assert_eq!(*since, now());
-        fleet.restart();
-        fleet.now = after(now(), SignedDuration::from_secs(seconds));
-        let steps = fleet.look();
-        let Outcome::Halt(Halt { reason, instance, .. }) = steps.outcome else {
-            assert!(!halts, "{seconds}");
-            continue;
-        };
-        assert!(halts && reason == Reason::NodeNeverReady && instance.as_ref() == Some(newcomer));
-        assert_eq!(steps.counts.failed, 1);
-        assert!(steps.actions.is_empty());
-    }
-}
-
-/// Rule R5 also where a health check or an auto-scaler takes the nodes that do not come up.
-#[test]
-fn newcomers_that_end_one_after_another_share_one_time() {
-    for gap in [false, true] {
-        let mut fleet = toy(3, "1");
-        fleet.nature.bad_image = true;
-        fleet.lose(0);
-        fleet.look();
-        for minutes in [5, 10, 14] {
-            fleet.now = after(now(), SignedDuration::from_mins(minutes));
-            fleet.nature.no_capacity = gap;
-            fleet.lose(2);
-            // Looked at while none is there, and once it is.
-            fleet.look();
-            fleet.restart();
-            fleet.nature.no_capacity = false;
-            fleet.look();
-            assert_eq!(fleet.look().outcome, Outcome::Going, "{}", fleet.transcript);
-        }
-        fleet.now = after(now(), SignedDuration::from_secs(899));
-        assert_eq!(fleet.look().outcome, Outcome::Going);
-        fleet.now = after(now(), SignedDuration::from_mins(15));
-        let Outcome::Halt(halt) = fleet.look().outcome else {
-            panic!("{}", fleet.transcript)
-        };
-        assert_eq!(halt.reason, Reason::NodeNeverReady);
-    }
-}
-
-#[test]
-fn a_gap_after_a_newcomer_that_ended_goes_on_with_its_time() {
-    let mut fleet = toy(3, "1");
-    fleet.nature.bad_image = true;
-    fleet.lose(0);
-    fleet.look();
-    fleet.now = after(now(), SignedDuration::from_mins(10));
-    fleet.nature.no_capacity = true;
-    let id = fleet.members[2].instance.id.clone();
-    fleet.lose(2);
-    assert_eq!(fleet.look().short_since, Some(now()));
-    fleet.now = after(now(), SignedDuration::from_mins(15));
-    let Outcome::Halt(halt) = fleet.look().outcome else {
-        panic!("{}", fleet.transcript)
-    };
-    assert_eq!(halt.reason, Reason::LaunchFailed);
-    assert!(
-        halt.message.contains(&format!("{id} of the new version ended before")),
-        "{}",
-        halt.message
-    );
-}
-
-#[test]
-fn the_time_starts_anew_once_a_new_node_is_ready_or_nothing_is_missing() {
-    for shrunk in [true, false] {
-        let mut fleet = toy(3, "1");
-        fleet.nature.bad_image = true;
-        fleet.lose(0);
-        fleet.look();
-        fleet.now = after(now(), SignedDuration::from_mins(10));
-        if shrunk {
-            fleet.desired = 2;
-            fleet.lose(2);
-        } else {
-            fleet.lose(2);
-            fleet.look();
-            fleet.members[2].node.as_mut().unwrap().ready = true;
-            "InService".clone_into(&mut fleet.members[2].instance.lifecycle_state);
-        }
-        let steps = fleet.look();
-        assert!(steps.joining.is_empty(), "{:?}", steps.joining);
-        fleet.desired = 3;
-        fleet.lose(0);
-        let joining = fleet.look().joining;
-        assert!(
-            !joining.is_empty() && joining.into_values().all(|since| since == fleet.now),
-            "{}",
-            fleet.transcript
-        );
-    }
-}
-
-#[test]
-fn a_node_that_was_ready_once_does_not_halt_the_rollout() {
-    let mut fleet = proven(2, "1");
-    down(&mut fleet, "i-001");
-    fleet.look();
-    fleet.now = after(now(), SignedDuration::from_hours(5));
-    let steps = fleet.look();
-    assert!(steps.joining.is_empty() && steps.outcome == Outcome::Going);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod cases;
 mod drains;
+mod newcomers;
 mod random;
 mod stories;
 pub(in crate::plan) mod toy;

@@ -99,6 +99,7 @@ pub struct Toy {
     pub random: Random,
     pub transcript: String,
     joining: BTreeMap<String, Timestamp>,
+    pub present: Vec<String>,
     short_since: Option<Timestamp>,
     counter: usize,
     start: Timestamp,
@@ -120,6 +121,7 @@ impl Toy {
             random: Random::new(seed),
             transcript: String::new(),
             joining: BTreeMap::new(),
+            present: Vec::new(),
             short_since: None,
             counter: 0,
             start: now,
@@ -218,6 +220,7 @@ impl Toy {
             suspended: self.suspended.clone(),
             refuge: self.refuge,
             joining: self.joining.clone(),
+            present: self.present.iter().map(String::as_str).collect(),
             short_since: self.short_since,
             launch_failure: self.nature.no_capacity.then_some("no capacity"),
         }
