@@ -90,7 +90,7 @@ pub(super) fn take(fleet: &Fleet<'_>, member: &Member<'_>, steps: &mut Steps) ->
         // Its place is kept: no more nodes are looked at than could be taken.
         return true;
     };
-    if let Some(obstacle) = drain::obstacle(pods, &fleet.limits) {
+    if let Some(obstacle) = drain::obstacle(pods, node.ready, &fleet.limits, fleet.now) {
         steps.wait(obstacle.reason, format!("{}: {}", node.name, obstacle.message), None);
         return false;
     }

@@ -13,7 +13,8 @@ use crate::plan::facts::workload::{Budget, EvictionKind, Pod, PodId, PodKind};
 const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// The same once a budget shows room: its numbers and the answer may have crossed.
 const ROOM: SignedDuration = SignedDuration::from_secs(1);
-/// How long after its grace period a pod is waited for on a node whose kubelet is silent: nobody will confirm its end.
+/// How long after its grace period a pod's end is believed in. On a node whose kubelet is silent nobody will confirm it; where
+/// the kubelet speaks, something holds the pod.
 const UNCONFIRMED: SignedDuration = SignedDuration::from_secs(30);
 
 /// One thing in the way of a drain.
@@ -97,15 +98,16 @@ fn ending(drain: &mut Drain, pod: &Pod, ends_at: Timestamp, now: Timestamp) {
         );
         drain.again(ends_at);
     } else {
-        drain.waits(
-            Reason::PodEnding,
-            format!(
-                "pod {} should have ended at {} and is still there; look at its finalizers and its node",
-                pod.id,
-                seconds(ends_at)
-            ),
-        );
+        drain.waits(Reason::PodEnding, overdue(pod, ends_at));
     }
+}
+
+fn overdue(pod: &Pod, ends_at: Timestamp) -> String {
+    format!(
+        "pod {} should have ended at {} and is still there; look at its finalizers and its node",
+        pod.id,
+        seconds(ends_at)
+    )
 }
 
 /// Asks a pod to go, or says what the last answer was.
@@ -147,12 +149,16 @@ fn ask(drain: &mut Drain, pod: &Pod, now: Timestamp) {
     }
 }
 
-/// What stands in the way of a drain before it is begun; a node is only cordoned when there is nothing (scenario C39).
+/// What stands in the way of a drain before it is begun; a node is only cordoned when there is nothing (scenario C39). A pod
+/// that does not end although it should have is such a thing: else the node would be emptied of all others time and again.
 #[must_use]
-pub fn obstacle(pods: &[Pod], limits: &Limits) -> Option<Obstacle> {
+pub fn obstacle(pods: &[Pod], node_ready: bool, limits: &Limits, now: Timestamp) -> Option<Obstacle> {
     let mut worst: Option<Obstacle> = None;
-    for pod in pods.iter().filter(|pod| concerns(pod) && pod.ends_at.is_none()) {
-        let found = if pod.kind == PodKind::Bare && !limits.delete_bare_pods {
+    for pod in pods.iter().filter(|pod| concerns(pod)) {
+        let found = if let Some(ends_at) = pod.ends_at {
+            let held = node_ready && now >= after(ends_at, UNCONFIRMED);
+            held.then(|| (Reason::PodEnding, overdue(pod, ends_at)))
+        } else if pod.kind == PodKind::Bare && !limits.delete_bare_pods {
             Some((Reason::BarePod, bare(pod)))
         } else if pod.budgets.len() > 1 {
             Some((Reason::SeveralBudgets, several(pod, None)))

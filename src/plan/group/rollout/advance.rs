@@ -217,6 +217,8 @@ fn tell(draft: &mut Draft<'_>, rollout: &Rollout, steps: &Steps, stopping: bool)
     }
     draft.condition(ConditionType::Progressing, true, Reason::RollingOut, &message);
     draft.headline(CurrentState::InitUpgrade, Reason::RollingOut, &message);
+    // With no node in hand, a pod that is waited for is one that keeps a node from being begun.
+    let blocks = |reason| blocks(reason) || (reason == Reason::PodEnding && counts.draining == 0);
     let blocked = steps.waits.iter().find(|wait| blocks(wait.reason));
     if let Some(wait) = blocked {
         let known = draft.observed.group.status.as_ref().is_some_and(|status| {

@@ -395,6 +395,28 @@ fn a_budget_that_can_never_be_met_blocks_at_once_and_is_named() {
     assert_eq!(world.condition(ConditionType::Blocked), None);
 }
 
+#[test]
+fn a_pod_that_should_have_ended_long_ago_blocks_and_is_named() {
+    let mut world = World::at_rest(true);
+    for id in world.nodes.keys() {
+        let stuck = Pod {
+            ends_at: Some(world.now - SignedDuration::from_mins(1)),
+            ..pod(&format!("web-{id}"))
+        };
+        world.pods.insert(id.clone(), vec![stuck]);
+    }
+    world.publish("ami-0b");
+    world.settle();
+    world.approve();
+    world.run();
+    assert_eq!(world.condition(ConditionType::Blocked).as_deref(), Some("True"));
+    assert!(status(&world).message.clone().unwrap().contains("should have ended"));
+    assert!(world.nodes.values().all(|node| !node.cordoned));
+    world.pods.clear();
+    world.run();
+    assert_eq!(world.phases(), [Phase::Succeeded]);
+}
+
 /// Case D22: what a rollout knows is on nodes, on the group and at AWS.
 #[test]
 fn a_restart_resumes_the_same_nodes() {

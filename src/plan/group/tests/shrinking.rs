@@ -207,6 +207,12 @@ fn a_surplus_node_whose_drain_was_given_up_rests() {
     world.settle();
     assert_eq!(cordoned(&world), 0, "{}", world.transcript);
     assert!(message(&world).contains("is tried again at"), "{}", message(&world));
+    // Nor is it begun again with that pod on it.
+    world.wait(SignedDuration::from_mins(6));
+    world.settle();
+    assert_eq!(cordoned(&world), 0);
+    assert!(message(&world).contains("should have ended"), "{}", message(&world));
+    world.now -= SignedDuration::from_mins(6);
     world.pods.clear();
     world.settle();
     assert_eq!(cordoned(&world), 0, "not before its rest");

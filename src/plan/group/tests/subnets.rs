@@ -313,3 +313,20 @@ fn another_subnet_removed_in_the_middle_waits_for_its_own_turn() {
     );
     nothing_unasked(&world);
 }
+
+#[test]
+fn a_node_that_was_down_before_a_removal_does_not_halt_it() {
+    let mut world = leaving(true);
+    let id = in_zone(&world, "zone-a")[0].clone();
+    world.nodes.get_mut(&id).unwrap().ready = false;
+    world.settle();
+    world.wait(SignedDuration::from_mins(16));
+    world.settle();
+    assert_eq!(world.phases(), [Phase::InProgress], "{}", world.transcript);
+    world.run();
+    assert!(
+        world.phases() == [Phase::Succeeded] && world.nodes.contains_key(&id),
+        "{}",
+        world.transcript
+    );
+}

@@ -64,13 +64,13 @@ fn a_bare_pod_is_only_evicted_where_the_strategy_says_so() {
     let pods = [pod("app-1", PodKind::Bare)];
     let step = drain(&pods, true, &any(), now());
     assert!(step.evict.is_empty() && step.obstacles[0].reason == Reason::BarePod);
-    assert_eq!(obstacle(&pods, &any()).unwrap().reason, Reason::BarePod);
+    assert_eq!(obstacle(&pods, true, &any(), now()).unwrap().reason, Reason::BarePod);
     let allowed = Limits {
         delete_bare_pods: true,
         ..any()
     };
     assert_eq!(drain(&pods, true, &allowed, now()).evict, [pods[0].id.clone()]);
-    assert_eq!(obstacle(&pods, &allowed), None);
+    assert_eq!(obstacle(&pods, true, &allowed, now()), None);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_node_is_not_begun_while_a_budget_forbids_it() {
             Some("several PodDisruptionBudgets (web, all)"),
         ),
     ] {
-        let found = obstacle(std::slice::from_ref(&pod), &any()).map(|obstacle| obstacle.message);
+        let found = obstacle(std::slice::from_ref(&pod), true, &any(), now()).map(|obstacle| obstacle.message);
         match (&found, expected) {
             (None, None) => {}
             (Some(found), Some(expected)) => assert!(found.contains(expected), "{found}"),
@@ -189,12 +189,34 @@ fn a_node_is_not_begun_while_a_budget_forbids_it() {
         ends_at: Some(now()),
         ..with(vec![budget("web", 0, true)], true)
     };
-    assert_eq!(obstacle(&[ending], &any()), None, "it goes anyway");
+    assert_eq!(obstacle(&[ending], true, &any(), now()), None, "it goes anyway");
     let daemon = Pod {
         kind: PodKind::Daemon,
         ..with(vec![budget("web", 0, true)], true)
     };
-    assert_eq!(obstacle(&[daemon], &any()), None, "it is not evicted");
+    assert_eq!(obstacle(&[daemon], true, &any(), now()), None, "it is not evicted");
+}
+
+/// A node with a pod that never ends is not emptied of its other pods again after each rest.
+#[test]
+fn a_node_is_not_begun_while_a_pod_on_it_should_have_ended() {
+    for (seconds, ready, held) in [
+        (29, true, false),
+        (30, true, true),
+        (30, false, false),
+        (-5, true, false),
+    ] {
+        let pods = [
+            owned(),
+            Pod {
+                ends_at: Some(ago(seconds)),
+                ..owned()
+            },
+        ];
+        let found = obstacle(&pods, ready, &any(), now());
+        assert_eq!(found.is_some(), held, "{seconds}, {ready}");
+        assert!(found.is_none_or(|found| found.reason == Reason::PodEnding && found.message.contains("still there")));
+    }
 }
 
 #[test]
@@ -208,7 +230,7 @@ fn what_never_goes_away_by_itself_is_told_first() {
         ..owned()
     };
     let bare = pod("lone", PodKind::Bare);
-    let reason = |pods: &[Pod]| obstacle(pods, &any()).unwrap().reason;
+    let reason = |pods: &[Pod]| obstacle(pods, true, &any(), now()).unwrap().reason;
     assert_eq!(reason(&[held.clone(), bare.clone()]), Reason::BarePod);
     assert_eq!(reason(&[held, bare.clone(), doubly.clone()]), Reason::SeveralBudgets);
     assert_eq!(reason(&[doubly, bare]), Reason::SeveralBudgets);
