@@ -188,6 +188,8 @@ pub enum DecisionAction {
     Denied,
     /// Stopped it.
     Cancelled,
+    /// Deleted it before it had ended, which stops it as well.
+    Deleted,
     /// Let it pass maintenance windows.
     Urgent,
     /// Bound it to maintenance windows again.

@@ -76,11 +76,9 @@ fn deleted_by_a_person(draft: &mut Draft<'_>) -> bool {
         if is == Phase::InProgress {
             continue;
         }
-        // Deleted while it still ran: that was a cancel, and its block stays (L11). Clocks are not compared: only a person's
-        // cancel is in the spec.
+        // Deleted while it still ran: that was a cancel, whatever it ended as, and its block stays (L11).
         let lifts = match is {
-            Phase::Denied | Phase::Failed => true,
-            Phase::Cancelled => request.spec.cancelled,
+            Phase::Denied | Phase::Failed | Phase::Cancelled => !requests::was_deleted_before_its_end(request),
             _ => false,
         };
         handled = true;

@@ -29,6 +29,14 @@ pub fn is_cancelled(request: &InstanceGroupUpgradeRequest) -> bool {
     request.spec.cancelled || request.metadata.deletion_timestamp.is_some()
 }
 
+/// Whether a finished request was deleted before it had finished: that was a cancel, and lifts no block (gate rule L11).
+pub fn was_deleted_before_its_end(request: &InstanceGroupUpgradeRequest) -> bool {
+    let decisions = request.status.iter().flat_map(|status| &status.decisions);
+    decisions
+        .into_iter()
+        .any(|decision| decision.action == DecisionAction::Deleted)
+}
+
 /// Who decided, as far as it is known.
 pub fn by(request: &InstanceGroupUpgradeRequest) -> String {
     if request.spec.approved_by.is_empty() {
@@ -60,6 +68,8 @@ fn via(request: &InstanceGroupUpgradeRequest, action: DecisionAction) -> String 
         DecisionAction::Denied => "f:denied",
         DecisionAction::Cancelled => "f:cancelled",
         DecisionAction::Urgent | DecisionAction::NotUrgent => "f:urgent",
+        // No field says who deletes.
+        DecisionAction::Deleted => "",
     };
     let owns = |entry: &&ManagedFieldsEntry| {
         let fields = entry.fields_v1.as_ref().map(|fields| &fields.0["f:spec"][field]);
@@ -235,6 +245,12 @@ fn end(
     next.message = Some(message.to_owned());
     next.waits_for = None;
     next.finished_at = Some(draft.time());
+    if request.metadata.deletion_timestamp.is_some() {
+        // Noted, since afterwards only clocks of two machines would tell which came first.
+        let mut decision = stamp(draft, request, DecisionAction::Deleted);
+        (decision.by, decision.reason) = (None, None);
+        next.decisions.push(decision);
+    }
     go(draft, request, next, Some(note));
 }
 
@@ -272,7 +288,9 @@ pub fn deny(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest) {
 /// A person stopped it.
 pub fn cancel(draft: &mut Draft<'_>, request: &InstanceGroupUpgradeRequest, message: &str) {
     let mut next = status(request);
-    next.decisions.push(stamp(draft, request, DecisionAction::Cancelled));
+    if request.spec.cancelled {
+        next.decisions.push(stamp(draft, request, DecisionAction::Cancelled));
+    }
     let note = notice(true, "UpgradeCancelled", request, message);
     end(draft, request, Phase::Cancelled, message, next, note);
 }

@@ -1,6 +1,7 @@
 //! The edge cases of the gate, one test each, named for what must hold.
 
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use pretty_assertions::assert_eq;
 
 use super::{aws, pending};
@@ -201,6 +202,48 @@ fn deleting_a_running_request_is_a_cancel_and_its_block_stays() {
         "ami-0a",
         "new nodes boot what was approved before"
     );
+}
+
+/// Gate rule L11, also where it was cancelled before or fails in the end.
+#[test]
+fn a_request_deleted_before_its_end_keeps_its_block_and_one_deleted_after_it_loses_it() {
+    for (cancelled, after) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut world = super::pending();
+        world.bad_images.insert("ami-0b".to_owned());
+        world.approve();
+        world.run();
+        if cancelled {
+            world.decide(Phase::InProgress, |request| request.spec.cancelled = true);
+        } else {
+            world.wait(SignedDuration::from_mins(15));
+            world.pass();
+        }
+        if !after {
+            world.delete_request(Phase::InProgress);
+            // The clock of the API server may be ahead of ours.
+            let ahead = Time(world.now + SignedDuration::from_hours(1));
+            world.decide(Phase::InProgress, |request| {
+                request.metadata.deletion_timestamp = Some(ahead)
+            });
+        }
+        world.run();
+        if after {
+            let is = if cancelled { Phase::Cancelled } else { Phase::Failed };
+            world.delete_request(is);
+            // Or behind.
+            let behind = Time(world.now - SignedDuration::from_hours(1));
+            world.decide(is, |request| request.metadata.deletion_timestamp = Some(behind));
+            world.run();
+        }
+        let blocks = &world.group.status.as_ref().unwrap().blocked_targets;
+        assert_eq!(
+            (blocks.len(), blocks[0].lifted),
+            (1, after),
+            "{cancelled}: {}",
+            world.transcript
+        );
+        assert_eq!(world.requests.len(), usize::from(after), "it opens again only then");
+    }
 }
 
 #[test]
