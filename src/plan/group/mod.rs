@@ -7,6 +7,7 @@ mod aging;
 mod creation;
 mod draft;
 mod gate;
+mod let_go;
 mod lock;
 mod opening;
 mod records;
@@ -46,6 +47,8 @@ pub fn plan(observed: &Observed) -> Plan {
         teardown::plan(&mut draft);
     } else if let Some(wanted) = understood(&mut draft) {
         live(&mut draft, &wanted);
+    } else {
+        let_go::nodes_in_hand(&mut draft);
     }
     draft.finish()
 }
@@ -134,7 +137,7 @@ fn live(draft: &mut Draft<'_>, wanted: &Wanted) {
             "spec.eks.configuration.clusterName",
             &format!("cannot change: Auto Scaling group {name} was made for another cluster; put it back, or make a new group"),
         ));
-        return;
+        return let_go::nodes_in_hand(draft);
     }
     let lock = lock::lock(observed);
     draft.status.lock = Some(lock.status());

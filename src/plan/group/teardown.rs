@@ -97,7 +97,7 @@ pub fn plan(draft: &mut Draft<'_>) {
 
 /// Whether the Auto Scaling group is this group's. One that the status recorded as made needs only the tags for namespace and
 /// name: the manifest's cluster name may have been edited since, and a deletion must not depend on it.
-fn is_ours(group: &InstanceGroup, scaling_group: &AutoScalingGroup) -> bool {
+pub fn is_ours(group: &InstanceGroup, scaling_group: &AutoScalingGroup) -> bool {
     if identity(group).is_some_and(|identity| identity.owns(scaling_group)) {
         return true;
     }

@@ -6,6 +6,8 @@ use pretty_assertions::assert_eq;
 
 use crate::api::ConditionType;
 use crate::api::instance_group::InstanceGroup;
+use crate::plan::facts::workload::{Pod, PodKind};
+use crate::plan::rollout::tests::toy::pod;
 use crate::plan::settings::InForce;
 use crate::plan::support::unsupported_fields;
 use crate::plan::test_world::World;
@@ -67,6 +69,67 @@ fn unsupported_input_keeps_our_hands_off_except_for_deletion() {
     world.group.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(world.now));
     world.settle();
     assert!(world.scaling_group.is_none() && world.template.is_none());
+}
+
+/// Promise P5: nobody goes on with the drain of a node, so nobody would ever give it up either.
+#[test]
+fn a_group_that_is_not_understood_any_more_lets_go_of_its_nodes_in_hand() {
+    type Edit = fn(&mut World);
+    let edits: [Edit; 4] = [
+        |world| configuration(world).spot_price = Some("0.1".to_owned()),
+        |world| {
+            let data = BTreeMap::from([("boundaries".to_owned(), String::new())]);
+            world.settings = InForce::default().next(Some(&data));
+        },
+        |world| configuration(world).image = None,
+        |world| configuration(world).cluster_name = Some("other".to_owned()),
+    ];
+    for (number, edit) in edits.into_iter().enumerate() {
+        let mut world = World::at_rest(false);
+        let by_person = world.nodes.keys().next_back().unwrap().clone();
+        world.nodes.get_mut(&by_person).unwrap().cordoned = true;
+        let first = world.nodes.keys().next().unwrap().clone();
+        let before = world.group.clone();
+        world.pods.insert(first.clone(), vec![ending(&world)]);
+        world.publish("ami-0b");
+        world.settle();
+        assert!(world.nodes[&first].cordoned, "{number}: {}", world.transcript);
+        world.aws_actions.clear();
+        edit(&mut world);
+        world.settle();
+        assert!(world.nodes[&first].record.is_none(), "{number}: {}", world.transcript);
+        let cordoned: Vec<&String> = world
+            .nodes
+            .iter()
+            .filter(|(_, node)| node.cordoned)
+            .map(|(id, _)| id)
+            .collect();
+        assert_eq!((cordoned, world.aws_actions.len()), (vec![&by_person], 0), "{number}");
+        // Understood again, it goes on.
+        world.group.spec = before.spec;
+        world.settings = InForce::default();
+        world.pods.clear();
+        world.run();
+        assert_eq!(world.running_images(), ["ami-0b"; 3], "{number}: {}", world.transcript);
+    }
+    // Nodes of another group's Auto Scaling group are not ours to let go of.
+    let mut world = World::at_rest(false);
+    let first = world.nodes.keys().next().unwrap().clone();
+    world.pods.insert(first.clone(), vec![ending(&world)]);
+    world.publish("ami-0b");
+    world.settle();
+    world.scaling_group.as_mut().unwrap().tags.clear();
+    configuration(&mut world).image = None;
+    world.settle();
+    assert!(world.nodes[&first].cordoned, "{}", world.transcript);
+}
+
+/// A pod that is on its way out.
+fn ending(world: &World) -> Pod {
+    Pod {
+        ends_at: Some(world.now),
+        ..pod("web-1", PodKind::Owned)
+    }
 }
 
 #[test]
