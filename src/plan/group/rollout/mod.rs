@@ -13,9 +13,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::InstanceGroup;
-use crate::api::instance_group::{
-    BlockReason, HistoryEntry, HistoryResult, RolloutEnding, RolloutRecord, RolloutResult,
-};
+use crate::api::instance_group::{BlockReason, HistoryEntry, RolloutEnding, RolloutRecord, RolloutResult};
 use crate::api::upgrade_request::{InstanceGroupUpgradeRequest, InstanceGroupUpgradeRequestStatus, Phase};
 use crate::plan::facts::{Fact, Instance, LaunchTemplate};
 use crate::plan::naming::block_key;
@@ -219,7 +217,7 @@ pub fn given_back(draft: &Draft<'_>) -> BTreeSet<String> {
     there.cloned().collect()
 }
 
-/// Whether somebody took a rollout's request away with its finalizer before the rollout had succeeded.
+/// Whether somebody took a rollout's request away with its finalizer before its end: the history knows nothing of one.
 fn vanished(draft: &Draft<'_>, record: &RolloutRecord) -> bool {
     let Some(name) = &record.request else {
         return false;
@@ -229,12 +227,8 @@ fn vanished(draft: &Draft<'_>, record: &RolloutRecord) -> bool {
         .requests
         .iter()
         .any(|request| requests::name(request) == name);
-    let succeeded = |entry: &HistoryEntry| {
-        entry.request.as_ref() == Some(name)
-            && entry.result == HistoryResult::Succeeded
-            && entry.when >= record.started_at
-    };
-    !exists && !draft.status.history.iter().any(succeeded)
+    let ended = |entry: &HistoryEntry| entry.request.as_ref() == Some(name) && entry.when >= record.started_at;
+    !exists && !draft.status.history.iter().any(ended)
 }
 
 /// Clears up after a rollout that is over: its notes on nodes, what it suspended, its record. Returns whether there was

@@ -207,7 +207,14 @@ fn deleting_a_running_request_is_a_cancel_and_its_block_stays() {
 /// Gate rule L11, also where it was cancelled before or fails in the end.
 #[test]
 fn a_request_deleted_before_its_end_keeps_its_block_and_one_deleted_after_it_loses_it() {
-    for (cancelled, after) in [(true, false), (false, false), (true, true), (false, true)] {
+    let cases = [true, false].map(|cancelled| {
+        [
+            (cancelled, false, false),
+            (cancelled, true, false),
+            (cancelled, true, true),
+        ]
+    });
+    for (cancelled, after, soon) in cases.concat() {
         let mut world = super::pending();
         world.bad_images.insert("ami-0b".to_owned());
         world.approve();
@@ -226,15 +233,26 @@ fn a_request_deleted_before_its_end_keeps_its_block_and_one_deleted_after_it_los
                 request.metadata.deletion_timestamp = Some(ahead)
             });
         }
-        world.run();
         if after {
             let is = if cancelled { Phase::Cancelled } else { Phase::Failed };
+            // As soon as it has ended, or later.
+            while world.phases() != [is] || !soon && world.group.status.as_ref().unwrap().rollout.is_some() {
+                world.pass();
+                world.now += SignedDuration::from_secs(1);
+            }
             world.delete_request(is);
             // Or behind.
             let behind = Time(world.now - SignedDuration::from_hours(1));
             world.decide(is, |request| request.metadata.deletion_timestamp = Some(behind));
-            world.run();
         }
+        world.run();
+        assert_eq!(
+            world.transcript.contains("event UpgradeUnblocked"),
+            after,
+            "{}",
+            world.transcript
+        );
+        assert!(!world.transcript.contains("vanished"), "{}", world.transcript);
         let blocks = &world.group.status.as_ref().unwrap().blocked_targets;
         assert_eq!(
             (blocks.len(), blocks[0].lifted),
