@@ -53,20 +53,18 @@ fn members<'a>(draft: &Draft<'a>, scaling_group: &'a AutoScalingGroup) -> Vec<Me
 }
 
 /// The upper bound to have now. One below the number of instances has AWS terminate whatever it likes: as long as there are
-/// more than wanted, the bound follows them down, so that nothing else makes the group grow again.
-pub fn upper_bound(scaling_group: &AutoScalingGroup, wanted: i32) -> i32 {
+/// more than wanted, the bound follows them down, so that nothing else makes the group grow again. Where a gap is about to
+/// be filled, in a rollout or after a termination, it counts as filled.
+pub fn upper_bound(scaling_group: &AutoScalingGroup, wanted: i32, rolls_out: bool) -> i32 {
+    let standby = |instance: &&Instance| matches!(instance.lifecycle_state.as_str(), "Standby" | "EnteringStandby");
     let there = scaling_group
         .instances
         .iter()
-        .filter(|instance| counts(instance))
+        .filter(|instance| !standby(instance))
         .count();
     let there = i32::try_from(there).unwrap_or(i32::MAX);
-    wanted.max(scaling_group.desired_capacity.min(there))
-}
-
-/// Whether Auto Scaling counts an instance towards the size.
-fn counts(instance: &Instance) -> bool {
-    !instance.terminating() && !matches!(instance.lifecycle_state.as_str(), "Standby" | "EnteringStandby")
+    let desired = scaling_group.desired_capacity;
+    wanted.max(if rolls_out { desired } else { desired.min(there) })
 }
 
 /// Drains and terminates what the group has above `max_size`, lowering its size with each.

@@ -106,7 +106,7 @@ fn change(
 ) -> GroupChange {
     let group = standing.scaling_group;
     let wanted = standing.wanted;
-    let max_size = shrink::upper_bound(group, wanted.max_size);
+    let max_size = shrink::upper_bound(group, wanted.max_size, rollout::under_way(draft, standing).is_some());
     let sizes = (wanted.min_size, max_size);
     let pinned = matches!(
         &group.launch_source,

@@ -172,6 +172,33 @@ fn a_bound_that_costs_no_instance_goes_down_at_once() {
     }
 }
 
+/// A successor that is about to come would be one too many, and AWS would take any node.
+#[test]
+fn a_gap_that_is_about_to_be_filled_lowers_no_bound() {
+    let lowered = |world: &World| match &world.plan().actions[..] {
+        [Action::UpdateGroup { change, .. }] => change.sizes.map(|(_, max)| max),
+        _ => None,
+    };
+    let mut world = busy(4);
+    let group = world.scaling_group.as_mut().unwrap();
+    "Terminating".clone_into(&mut group.instances[0].lifecycle_state);
+    resize(&mut world, 1, 3);
+    assert_eq!(lowered(&world), Some(4));
+    let mut world = busy(4);
+    world.pods.clear();
+    world.publish("ami-0b");
+    world.settle();
+    world.approve();
+    world.settle();
+    let group = world.scaling_group.as_mut().unwrap();
+    group.instances.pop();
+    resize(&mut world, 1, 3);
+    assert_eq!(lowered(&world), Some(4), "{}", world.transcript);
+    world.run();
+    assert_eq!((bounds(&world), world.running_images().len()), ((3, 3), 3));
+    nothing_unasked(&world);
+}
+
 #[test]
 fn a_surplus_node_that_a_budget_holds_is_not_cordoned() {
     let mut world = busy(4);
