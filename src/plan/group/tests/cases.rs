@@ -230,7 +230,7 @@ fn a_request_deleted_before_its_end_keeps_its_block_and_one_deleted_after_it_los
             // The clock of the API server may be ahead of ours.
             let ahead = Time(world.now + SignedDuration::from_hours(1));
             world.decide(Phase::InProgress, |request| {
-                request.metadata.deletion_timestamp = Some(ahead)
+                request.metadata.deletion_timestamp = Some(ahead);
             });
         }
         if after {
