@@ -90,6 +90,16 @@ async fn the_operator_prunes_in_every_phase() -> Result<()> {
     Ok(())
 }
 
+/// A request of this group, as the operator opens it, but for its finalizer.
+fn owned_by(group: &Value, name: &str) -> Value {
+    let mut object = request(name);
+    object["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": format!("{OURS}/v1alpha1"), "kind": "InstanceGroup", "name": group["metadata"]["name"],
+        "uid": group["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+    }]);
+    object
+}
+
 async fn gone(testbed: &Testbed, path: &str) -> Result<()> {
     let admin = Person::admin(testbed);
     testbed
@@ -111,11 +121,7 @@ async fn a_deleted_group_takes_its_requests_along() -> Result<()> {
     let group = made(testbed, namespace, "workers", json!({})).await?;
     let operator = Person::operator(testbed).await?;
     for phase in GUARDED {
-        let mut object = request(&phase.to_lowercase());
-        object["metadata"]["ownerReferences"] = json!([{
-            "apiVersion": format!("{OURS}/v1alpha1"), "kind": "InstanceGroup", "name": "workers",
-            "uid": group["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
-        }]);
+        let object = owned_by(&group, &phase.to_lowercase());
         taken(operator.ask("POST", &path(REQUESTS, namespace), &object).await?, phase)?;
         enter(testbed, namespace, &phase.to_lowercase(), phase).await?;
     }
@@ -129,6 +135,34 @@ async fn a_deleted_group_takes_its_requests_along() -> Result<()> {
     let left = taken(operator.get(&path(REQUESTS, namespace)).await?, "requests")?;
     ensure!(left["items"].as_array().is_some_and(Vec::is_empty), "{left}");
     Ok(())
+}
+
+/// The other ways of deleting: a group that leaves its requests behind, a request in the foreground. The garbage collector
+/// takes owners and its own finalizers off.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_garbage_collector_may_let_go() -> Result<()> {
+    let namespace = "rights-orphans";
+    let testbed = policed(namespace).await?;
+    let group = made(testbed, namespace, "workers", json!({})).await?;
+    let admin = Person::admin(testbed);
+    let operator = Person::operator(testbed).await?;
+    taken(
+        operator
+            .ask("POST", &path(REQUESTS, namespace), &owned_by(&group, "left"))
+            .await?,
+        "left",
+    )?;
+    enter(testbed, namespace, "left", "Denied").await?;
+    let at = format!("{}/workers", path(GROUPS, namespace));
+    let orphan = json!({"propagationPolicy": "Orphan"});
+    taken(admin.ask("DELETE", &at, &orphan).await?, "the group")?;
+    gone(testbed, &at).await?;
+    let at = format!("{}/left", path(REQUESTS, namespace));
+    let left = taken(admin.get(&at).await?, "the request")?;
+    ensure!(left["metadata"]["ownerReferences"].is_null(), "{left}");
+    let foreground = json!({"propagationPolicy": "Foreground"});
+    taken(admin.ask("DELETE", &at, &foreground).await?, "the request")?;
+    gone(testbed, &at).await
 }
 
 /// A namespace goes with all that is in it: decided requests, locked groups, and settings if they are there.

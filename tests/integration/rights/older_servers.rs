@@ -78,6 +78,19 @@ async fn anonymous_or_own(testbed: &Testbed, alice: &Person, bob: &Person) -> Re
         "no name",
     )?;
     ensure!(approved["spec"]["approvedBy"] == "", "{}", approved["spec"]);
+    // With no name to change, the decision alone has to be noticed.
+    let writer = Person::writer(testbed, NAMESPACE, "writer").await?;
+    for decision in [
+        json!({"approved": false}),
+        json!({"approved": null}),
+        json!({"cancelled": true}),
+        json!({"urgent": true}),
+        json!({"decisionReason": "why"}),
+    ] {
+        let answer = writer.ask("PATCH", &at, &json!({"spec": decision})).await?;
+        let what = format!("without the verb: {decision}");
+        forbidden(answer, &["lacks the verb approve", &writer.name], &what)?;
+    }
     let named = json!({"spec": {"approved": false, "approvedBy": "alice"}});
     taken(alice.ask("PATCH", &at, &named).await?, "her own name")?;
     // Now the record names alice: bob's decision must not pass as hers.

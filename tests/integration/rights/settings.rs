@@ -105,6 +105,19 @@ async fn the_settings_are_written_only_with_the_verb_unlock() -> Result<()> {
 
     free_of_the_verb(testbed, &editor, elsewhere).await?;
 
+    // The end of the namespace ends them; the garbage collector, which anybody's owner reference would call, does not.
+    for (controller, ends) in [("namespace-controller", true), ("generic-garbage-collector", false)] {
+        let controller = Person::named(testbed, &format!("system:serviceaccount:kube-system:{controller}")).await?;
+        let answer = controller
+            .ask("DELETE", &format!("{at}?dryRun=All"), &Value::Null)
+            .await?;
+        if ends {
+            taken(answer, &controller.name)?;
+        } else {
+            forbidden(answer, &[&controller.name, LACKS], &controller.name)?;
+        }
+    }
+
     let edit = json!({"data": {"upgrades": "locks: []"}});
     // The operator reads them and no more, even with the right to write ConfigMaps.
     let operator = Person::operator(testbed).await?;
