@@ -362,7 +362,7 @@ fn the_status_has_the_names_of_the_design() {
          fingerprint fingerprint.{approved desired renderVersion}
          lock lock.{locked source reason until}
          blockedTargets blockedTargets.{fingerprint reason at by lifted}
-         rollout rollout.{request fingerprint removedSubnets launchTemplateVersion imageId startedAt progress joining
+         rollout rollout.{request fingerprint removedSubnets launchTemplateVersion imageId startedAt progress joining presentAtStart
          shortSince suspendedProcesses ending} rollout.joining.{instanceId since}
          rollout.ending.{result reason message instanceId clearedAt}
          history history.{from to fromImage toImage by when result request message}",

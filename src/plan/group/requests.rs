@@ -97,7 +97,11 @@ fn cancelled_by(request: &InstanceGroupUpgradeRequest) -> String {
 
 fn stamp(draft: &Draft<'_>, request: &InstanceGroupUpgradeRequest, action: DecisionAction) -> Decision {
     let optional = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let is_named = action != DecisionAction::Cancelled || request.spec.cancelled;
+    let is_named = match action {
+        DecisionAction::Deleted => false,
+        DecisionAction::Cancelled => request.spec.cancelled,
+        _ => true,
+    };
     let by = optional(&request.spec.approved_by).filter(|_| is_named);
     // A decision on an older request may have been taken before anybody checked names.
     let created = request.metadata.creation_timestamp.as_ref();
@@ -248,7 +252,7 @@ fn end(
     if request.metadata.deletion_timestamp.is_some() {
         // Noted, since afterwards only clocks of two machines would tell which came first.
         let mut decision = stamp(draft, request, DecisionAction::Deleted);
-        (decision.by, decision.reason) = (None, None);
+        decision.reason = None;
         next.decisions.push(decision);
     }
     go(draft, request, next, Some(note));

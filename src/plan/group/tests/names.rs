@@ -80,7 +80,7 @@ fn who_deletes_a_running_request_is_not_named() {
         seen,
         [
             (DecisionAction::Approved, Some("alice"), Some(true)),
-            (DecisionAction::Cancelled, None, Some(false)),
+            (DecisionAction::Deleted, None, Some(false)),
         ]
     );
     let blocked = &world.group.status.as_ref().unwrap().blocked_targets;
