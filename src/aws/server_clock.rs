@@ -47,6 +47,12 @@ impl OverheardClock {
         self.clock.lock().unwrap_or_else(PoisonError::into_inner).skew()
     }
 
+    /// Whether enough was heard to judge ages by (case D32).
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner).is_known()
+    }
+
     /// An answer carried this header. What is no date is passed over.
     fn heard(&self, date: &str) {
         if let Some(server) = parse(date) {

@@ -10,7 +10,6 @@ use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tracing::error;
 
 use super::call::{read, write};
 use crate::api::field_manager;
@@ -51,11 +50,10 @@ impl EvidenceKeeper {
         }
     }
 
-    /// What is kept; nothing at the very first start. A part that cannot be read counts as nothing, which makes images look
-    /// younger and approvals later.
+    /// What is kept; nothing at the very first start.
     ///
     /// # Errors
-    /// The failure of the call.
+    /// The failure of the call; class Invalid when a part cannot be read: it is left as it is for a person to mend or delete.
     pub async fn load(&self) -> Result<Kept, Failure> {
         let found = match read("kubernetes:get configmaps", self.api.get(NAME)).await {
             Ok(found) => found,
@@ -64,8 +62,8 @@ impl EvidenceKeeper {
         };
         let data = found.data.unwrap_or_default();
         Ok(Kept {
-            parameters: part(&data, PARAMETERS),
-            soak: part(&data, SOAK),
+            parameters: part(&data, PARAMETERS)?,
+            soak: part(&data, SOAK)?,
         })
     }
 
@@ -116,13 +114,15 @@ impl EvidenceKeeper {
     }
 }
 
-fn part<T: DeserializeOwned + Default>(data: &BTreeMap<String, String>, key: &str) -> T {
+fn part<T: DeserializeOwned + Default>(data: &BTreeMap<String, String>, key: &str) -> Result<T, Failure> {
     let Some(text) = data.get(key) else {
-        return T::default();
+        return Ok(T::default());
     };
-    serde_json::from_str(text).unwrap_or_else(|error| {
-        error!(key, %error, "ConfigMap {NAME} cannot be read; what it held counts as never seen");
-        T::default()
+    serde_json::from_str(text).map_err(|error| Failure {
+        class: FailureClass::Invalid,
+        action: "kubernetes:get configmaps".to_owned(),
+        code: None,
+        message: format!("ConfigMap {NAME}, key {key}, cannot be read: {error}; mend it, or delete it to begin anew"),
     })
 }
 
@@ -139,14 +139,19 @@ fn text(part: &impl serde::Serialize) -> Result<String, Failure> {
 mod tests {
     use super::*;
 
+    /// What cannot be read is not overwritten: nothing goes on until a person has looked.
     #[test]
-    fn a_part_that_cannot_be_read_counts_as_nothing() {
+    fn a_part_that_cannot_be_read_is_an_error_and_no_part_is_nothing() {
         let data = BTreeMap::from([
             (PARAMETERS.to_owned(), "{\"/p\": 1}".to_owned()),
             (SOAK.to_owned(), "{}".to_owned()),
         ]);
-        assert!(part::<BTreeMap<String, ParameterHistory>>(&data, PARAMETERS).is_empty());
-        assert_eq!(part::<SoakRecord>(&data, SOAK), SoakRecord::default());
-        assert_eq!(part::<SoakRecord>(&BTreeMap::new(), SOAK), SoakRecord::default());
+        let broken = part::<BTreeMap<String, ParameterHistory>>(&data, PARAMETERS).unwrap_err();
+        assert!(broken.class == FailureClass::Invalid && broken.message.contains("parameters"));
+        assert_eq!(part::<SoakRecord>(&data, SOAK).unwrap(), SoakRecord::default());
+        assert_eq!(
+            part::<SoakRecord>(&BTreeMap::new(), SOAK).unwrap(),
+            SoakRecord::default()
+        );
     }
 }

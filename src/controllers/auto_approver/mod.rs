@@ -33,6 +33,9 @@ pub const NAME: &str = "auto-approver";
 /// How often a request is looked at without any event.
 const RESYNC: Duration = Duration::from_hours(10);
 
+/// How soon it is looked again whether AWS's clock is known.
+const CLOCK_LOOK: Duration = Duration::from_secs(1);
+
 /// Runs until `stop` ends and what is under way is finished.
 pub async fn run(
     context: Arc<Context>,
@@ -97,6 +100,10 @@ async fn reconcile(guarded: Arc<GuardedRequest>, context: Arc<Context>) -> Resul
 }
 
 async fn look(context: &Context, request: &crate::api::InstanceGroupUpgradeRequest) -> Result<Requeue, Failure> {
+    // Ages count by AWS's clock, and nobody knows yet how far ours is off.
+    if !context.server_clock.is_known() {
+        return Ok(Requeue::requeue(CLOCK_LOOK));
+    }
     let Some(observed) = observe::observe(context, request) else {
         return Ok(Requeue::await_change());
     };

@@ -32,12 +32,19 @@ impl ServerClock {
     /// How far the server is ahead; negative = behind. None = too few answers so far.
     #[must_use]
     pub fn difference(&self) -> Option<SignedDuration> {
-        if self.differences.len() < ENOUGH {
+        if !self.is_known() {
             return None;
         }
         let mut sorted: Vec<SignedDuration> = self.differences.iter().copied().collect();
         sorted.sort();
-        sorted.get(sorted.len() / 2).copied()
+        // Of two in the middle the one that makes everything younger.
+        sorted.get((sorted.len() - 1) / 2).copied()
+    }
+
+    /// Whether enough was heard to judge by.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.differences.len() >= ENOUGH
     }
 
     /// The same where it does harm.

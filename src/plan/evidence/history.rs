@@ -64,9 +64,10 @@ impl ParameterHistory {
     pub fn went_back(&self, to: &str, from: &str) -> bool {
         let current = self.current.as_ref().filter(|current| current.value == to);
         let left = self.earlier.iter().find(|seen| seen.value == from);
+        // By versions too: a reading that lags shows an older version, and is no return.
         current
             .zip(left)
-            .is_some_and(|(current, left)| current.first_seen < left.first_seen)
+            .is_some_and(|(current, left)| current.first_seen < left.first_seen && current.version > left.version)
     }
 
     /// Notes what was read at this time.
@@ -211,6 +212,9 @@ mod tests {
         assert!(history.went_back("a", "b") && !history.went_back("a", "c") && !history.went_back("a", "a"));
         history.seen(&reading("c", 4), at(4));
         assert!(!history.went_back("c", "b"));
+        // An answer from before the change: the version says so.
+        history.seen(&reading("a", 3), at(5));
+        assert!(!history.went_back("a", "c"));
     }
 
     #[test]
