@@ -56,7 +56,8 @@ fn settings(root: &Item, mistakes: &mut Mistakes) -> Settings {
         let rules = locks.list(mistakes);
         settings.locks = Some(rules.iter().map(|rule| lock(rule, mistakes)).collect());
     } else if fields.has("locks") {
-        root.within(&["locks"]).mistake(mistakes, "to unlock, write locks: []");
+        root.within(&["locks"])
+            .mistake(mistakes, "says nothing; to unlock, write locks: []");
     }
     if let Some(freeze) = fields.get("freeze") {
         let fields = freeze.fields(mistakes, &["enabled", "reason", "until"]);

@@ -19,8 +19,8 @@ const LARGEST_TEXT: usize = 256 * 1024;
 const MOST_VALUES: usize = 20_000;
 const DEEPEST: usize = 24;
 
-/// Keys that may have nothing behind them: a text that is not there is an empty one.
-const MAY_BE_BLANK: &[&str] = &["reason", "until"];
+/// Keys that may have nothing behind them: a text that is not there is an empty one, and on locks there are words of their own.
+const MAY_BE_BLANK: &[&str] = &["reason", "until", "locks"];
 
 /// A value of the text.
 #[derive(Clone, Debug)]

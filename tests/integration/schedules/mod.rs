@@ -3,6 +3,7 @@
 //! Owns tests on testbeds of their own: settings are the whole fleet's. When something is approved is tested on the plan.
 
 mod approvers;
+mod check;
 mod fleet;
 mod rollback;
 mod tiers;
